@@ -36,8 +36,11 @@ pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mo
         command_line,
         out: &mut io::stdout().lock(),
         err: &mut io::stderr().lock(),
+        proposal: None,
     };
-    ExitCode::from(configurations.iter().map(|files| output.check(files)).max().unwrap_or(OK))
+    let code = configurations.iter().map(|files| output.check(files)).max().unwrap_or(OK);
+    output.finish();
+    ExitCode::from(code)
 }
 
 struct Output<'o> {
@@ -46,6 +49,8 @@ struct Output<'o> {
     command_line: &'o CommandLine,
     out: &'o mut dyn Write,
     err: &'o mut dyn Write,
+    /// In [`Mode::Overlay`], the first configuration that lacks parts, with the missing parts of all.
+    proposal: Option<(Vec<PathBuf>, Report)>,
 }
 
 impl Output<'_> {
@@ -82,13 +87,12 @@ impl Output<'_> {
         }
     }
 
-    /// Prints the overlay file, and the diagnostics only if it does not correct all errors.
+    /// Adds to the overlay file, and prints the diagnostics only if it does not correct all errors.
     fn overlay(&mut self, files: &[PathBuf], report: &Report, code: u8) -> u8 {
-        match self.proposed(files, report) {
-            Some(overlay) => {
-                let _ = write!(self.out, "{overlay}");
-            }
-            None => {
+        match (self.proposed(files, report), &mut self.proposal) {
+            (Some(_), Some((_, all))) => all.add_missing(report),
+            (Some(_), none) => *none = Some((files.to_vec(), report.clone())),
+            (None, _) => {
                 let _ =
                     writeln!(self.err, "{}: no missing parts for an overlay", load::names(files, self.command_line));
             }
@@ -97,6 +101,12 @@ impl Output<'_> {
             let _ = write!(self.err, "{}", report.render(self.color));
         }
         code
+    }
+
+    /// Prints the overlay file of all configurations, which has each section once.
+    fn finish(&mut self) {
+        let overlay = self.proposal.take().and_then(|(files, report)| self.proposed(&files, &report));
+        let _ = write!(self.out, "{}", overlay.unwrap_or_default());
     }
 
     fn proposed(&self, files: &[PathBuf], report: &Report) -> Option<String> {
@@ -114,7 +124,8 @@ mod tests {
     fn checked(files: &[&PathBuf]) -> (u8, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let command_line = &CommandLine::default();
-        let mut output = Output { mode: Mode::Problems, color: false, command_line, out: &mut out, err: &mut err };
+        let mut output =
+            Output { mode: Mode::Problems, color: false, command_line, out: &mut out, err: &mut err, proposal: None };
         let code = files.iter().map(|file| output.check(std::slice::from_ref(*file))).max().unwrap();
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }

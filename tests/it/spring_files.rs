@@ -142,6 +142,44 @@ fn old_addresses_before_new_services() {
 }
 
 #[test]
+fn a_route_to_a_name_without_a_registry_gets_503() {
+    let routes = "spring.cloud.gateway.routes:\n\
+                  - {id: orders, uri: 'lb://orders', predicates: [Path=/orders/**]}\n\
+                  - {id: own, uri: 'no://op', predicates: [Path=/own], filters: [SetStatus=204]}\n";
+    for (more, status) in [
+        ("", 503),
+        ("eureka.client.enabled: false\n", 503),
+        ("eureka.client.fetch-registry: false\n", 503),
+        ("spring.cloud.gateway.discovery.locator.enabled: true\n", 503),
+        ("spring.cloud.gateway.loadbalancer.use404: true\n", 404),
+    ] {
+        let gateway = Gateway::start(&format!("{routes}{more}"));
+        assert_eq!(gateway.get("/orders/1").status, status, "{more}");
+        assert_eq!(gateway.get("/own").status, 204, "{more}");
+        assert_eq!(gateway.admin("/health/ready").status, 200, "{more}");
+        let warning =
+            if more.contains("locator") { "needs a registry" } else { "unknown upstream `orders` and no registry" };
+        assert!(gateway.log().contains(warning), "{more}: {}", gateway.log());
+    }
+}
+
+#[test]
+fn routes_of_one_id_count_apart() {
+    let upstreams = ["one", "two"].map(upstream);
+    let limiter = "filters: [{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1, burst-capacity: 1, requested-tokens: 1}}]";
+    let route =
+        |at: usize| format!("- {{id: a, uri: '{}', predicates: [Path=/{at}/**], {limiter}}}\n", upstreams[at].uri());
+    let gateway = Gateway::start(&format!("spring.cloud.gateway.routes:\n{}{}", route(0), route(1)));
+    for (path, name, id) in [("/0/x", "one", "a"), ("/1/x", "two", "a@1")] {
+        let response = gateway.get(path);
+        assert_eq!(response.status, 200, "{path}");
+        assert!(response.text().starts_with(name), "{path}: {}", response.text());
+        let labels = [&*format!("routeId=\"{id}\"")];
+        assert!(gateway.metric("spring_cloud_gateway_requests_seconds_count", &labels) >= 1.0, "{path}");
+    }
+}
+
+#[test]
 fn every_file_passes_check() {
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();

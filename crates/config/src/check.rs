@@ -15,7 +15,8 @@ use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{TrafficListener, management, request_series};
 use crate::sections::registries::{self, Registration, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
-use crate::sections::upstreams::{self, UpstreamsByName};
+use crate::sections::upstreams::{self, Registries, UpstreamsByName};
+use crate::source::placeholder::Unresolved;
 use crate::spec::single_values::header_name;
 use crate::switches::{ComponentKind, Switches};
 use crate::yaml::{Node, NodeKind};
@@ -27,6 +28,8 @@ pub(crate) struct CheckInput<'i> {
     pub(crate) root: &'i Node,
     /// All properties of the file, as its author named them.
     pub(crate) properties: &'i Node,
+    /// Values with placeholders that have no value.
+    pub(crate) unresolved: &'i [Unresolved],
     /// Disabled components.
     pub(crate) switches: &'i Switches,
 }
@@ -140,11 +143,22 @@ fn upstreams(
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> UpstreamsByName {
+    let has_registry = has_registry || lacks_address(input);
     let lacks_registry = upstreams::spring::check_locator(&raw.discovery, has_registry, input.properties, diagnostics);
-    // Its names are then looked up there.
-    let has_registry = has_registry || lacks_registry;
+    let registries = match (has_registry, lacks_registry) {
+        (true, _) => Registries::Named,
+        (false, true) => Registries::Missing,
+        (false, false) => Registries::None,
+    };
     let (discovery, loadbalancer) = (&raw.discovery, &raw.loadbalancer);
-    upstreams::check(&raw.upstreams, discovery, loadbalancer, has_registry, key_resolvers, diagnostics)
+    upstreams::check(&raw.upstreams, discovery, loadbalancer, registries, key_resolvers, diagnostics)
+}
+
+/// Returns true if a value in the section of a registry has a placeholder without a value. The file names that registry.
+fn lacks_address(input: &CheckInput<'_>) -> bool {
+    let sections = ["consul", "eureka", "kubernetes", "nacos"].iter().filter_map(|name| input.root.step(name));
+    let is_unset = |node: &Node| input.unresolved.iter().any(|value| value.at.node == node.span.node);
+    sections.into_iter().any(|section| section.any(&is_unset))
 }
 
 /// Checks the routes, and the settings that apply to several of them.

@@ -128,12 +128,14 @@ fn parse_once(
 
     let (raw, unknown) = de::read::<RawConfig>(&tree.root, &mut diagnostics);
     tree.report_unknown(&unknown, &mut diagnostics);
-    let input = CheckInput { root: &tree.root, properties: &tree.properties, switches: &switches };
+    let (root, properties) = (&tree.root, &tree.properties);
+    let input = CheckInput { root, properties, unresolved: &unresolved, switches: &switches };
     let mut config = check::check(raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));
     let ineffective = diagnostics.ineffective();
     report_unresolved(unresolved, (&unknown, &ineffective), &mut diagnostics);
+    diagnostics.name_missing(&tree.properties);
     let notes = diagnostics.finish(text);
     let failed = notes.has_errors();
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();

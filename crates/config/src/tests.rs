@@ -19,6 +19,8 @@ mod profiles;
 mod registries;
 mod secrets;
 mod spring;
+mod spring_runs;
+mod spring_versions;
 mod stand_ins;
 mod traffic_endpoints;
 mod translated;

@@ -24,9 +24,10 @@ const ROUTES: [&str; 4] = [
 ];
 
 /// Returns the form that `documents` of files decide: Spring's if one has a `spring:` section, otherwise our own if one
-/// has a section that an `application.yml` does not have at its top level. `None` if all others may be in both forms.
+/// has a section that an `application.yml` does not have at its top level, and Spring's if one has a `logging:` section. `None`
+/// if all others may be in both forms.
 pub(crate) fn of_files<'n>(documents: impl Iterator<Item = &'n Node>, sections: &[&str]) -> Option<Form> {
-    let mut form = None;
+    let (mut form, mut has_logging) = (None, false);
     for document in documents {
         let NodeKind::Map(entries) = &document.kind else { continue };
         if entries.iter().any(|(key, value)| has_spring(key, value)) {
@@ -35,8 +36,9 @@ pub(crate) fn of_files<'n>(documents: impl Iterator<Item = &'n Node>, sections: 
         if entries.iter().any(|(key, _)| is_own_section(key, sections)) {
             form = Some(Form::Own);
         }
+        has_logging |= entries.iter().any(|(key, _)| key == "logging" || key.starts_with("logging."));
     }
-    form
+    form.or(has_logging.then_some(Form::Spring))
 }
 
 /// Returns the form that properties outside of the files decide: the names of the command line, `json` and the

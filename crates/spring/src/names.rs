@@ -1,7 +1,7 @@
 //! Names of predicates and filters: those that exist here, and those of Spring Cloud Gateway that are refused.
 
 /// Names that are refused because they need Java or another system: the name, the reason and the replacement.
-const REFUSED: [(&str, &str, &str); 8] = [
+const REFUSED: [(&str, &str, &str); 11] = [
     ("ReadBody", "it needs a Java predicate", "match on a header, the query or the path instead"),
     ("CacheRequestBody", "it keeps the body for Java filters", "remove it: bodies stream here"),
     ("ModifyRequestBody", "it needs a Java function", "change the body in the upstream"),
@@ -13,6 +13,13 @@ const REFUSED: [(&str, &str, &str); 8] = [
     ),
     ("Cors", "CORS is no filter", "write `metadata.cors` or `cors` for the route, or `globalcors` for all"),
     ("SaveSession", "it needs Spring's web session", "remove it: the gateway keeps no sessions"),
+    (
+        "RateLimit",
+        "its limit is set in Java",
+        "write `{name: RequestRateLimiter, args: {replenish-rate: 10, key-resolver: ip}}`",
+    ),
+    ("Uri", "it is the target of a route of the servlet gateway", "write `uri` beside `filters`"),
+    ("Lb", "it is the target of a route of the servlet gateway", "write `uri: lb://NAME` beside `filters`"),
     ("TokenRelay", "it needs an OAuth2 login", "let an authenticating proxy in front set the Authorization header"),
 ];
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::form::Form;
 use crate::source::dotted;
 use crate::tree::{add, add_missing, find, is_empty, take};
-use crate::{hystrix, misspelled, ribbon, service_discovery, used};
+use crate::{hystrix, misspelled, ribbon, service_discovery, servlet, traces, used};
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
@@ -87,6 +87,7 @@ pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnost
             add(&mut result, &[name], node);
         }
     }
+    traces::rename(&mut result);
     our_section.into_iter().for_each(|section| dotted::merge(&mut result, section));
     if let Some(phase) = phase
         && let Some(timeout) = add_missing(&mut result, &["server", "shutdown-timeout"])
@@ -155,6 +156,7 @@ fn report_application_sections(whole: &mut Node, sections: &[&str], diagnostics:
 /// old root.
 fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) -> bool {
     let mut new_root = take(whole, &NEW_ROOT);
+    let servlet = servlet::take_settings(whole, diagnostics);
     let mut old_root = take(whole, &OLD_ROOT).and_then(|node| without_servers(node, diagnostics));
     let switches = [&mut new_root, &mut old_root].map(|root| take(root.as_mut()?, &["redis", "enabled"]));
     let redis_is_off = switches.into_iter().flatten().any(|switch| is_redis_off(&switch, diagnostics));
@@ -166,9 +168,19 @@ fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics
             .help("move everything to `spring.cloud.gateway.server.webflux`, the only root that Spring Cloud Gateway 5 reads");
     }
     let has_routes = |root: &Option<Node>| root.as_ref().is_some_and(|root| root.get("routes").is_some());
+    if let Some(routes) = servlet.as_ref().and_then(|root| root.get("routes"))
+        && [&old_root, &new_root].into_iter().any(has_routes)
+    {
+        diagnostics
+            .warn(
+                routes.span.key(),
+                "routes stand both here, for the servlet gateway, and under the root of the reactive one, which win",
+            )
+            .help("keep the list that the application uses");
+    }
     let has_old_routes = has_routes(&old_root) && !has_routes(&new_root);
     let redis = take_redis(whole, redis_is_off, diagnostics);
-    for root in [old_root, new_root].into_iter().flatten() {
+    for root in [servlet, old_root, new_root].into_iter().flatten() {
         dotted::merge(result, root);
     }
     for node in redis.into_iter().flatten() {
@@ -260,16 +272,6 @@ fn leaves(key: &str, value: &Node, into: &mut Vec<(String, Span)>) {
 /// Returns the old root without `server`, which there holds other kinds of the gateway, not a listener. `None` if
 /// nothing else is below it.
 fn without_servers(mut root: Node, diagnostics: &mut Diagnostics) -> Option<Node> {
-    for (path, name) in [(["server", "webmvc"].as_slice(), "server.webmvc"), (["mvc"].as_slice(), "mvc")] {
-        if let Some(other) = take(&mut root, path) {
-            diagnostics
-                .warn(
-                    other.span.key(),
-                    format!("`spring.cloud.gateway.{name}` belongs to the servlet gateway and is not read"),
-                )
-                .help("move its routes to `spring.cloud.gateway.server.webflux`");
-        }
-    }
     if let Some(NodeKind::Map(others)) = take(&mut root, &["server"]).map(|server| server.kind) {
         for (name, node) in others {
             diagnostics

@@ -67,6 +67,10 @@ pub const PROPERTIES: &[(&str, Meaning)] = &[
     ("loadbalancer.clients", Nothing("write the service's own section below `upstreams`")),
     ("discovery.client", Nothing("define endpoints under `discovery.client.simple.instances` or `upstreams`")),
     ("streaming-media-types", Nothing(STREAMS)),
+    ("streaming-buffer-size", Nothing(STREAMS)),
+    ("file-buffer", Nothing(STREAMS)),
+    ("form-filter", Nothing("bodies are forwarded as they are")),
+    ("use-framework-retry-filter", Nothing("there is one filter `Retry`")),
     ("route-filter-cache-enabled", Nothing("filters are made once, when the file is read")),
     ("handler-mapping", Nothing("routes are the only handlers; they are tried by `order`")),
     (

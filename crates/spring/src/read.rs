@@ -11,10 +11,10 @@ use crate::source::documents::{self, Document};
 use crate::source::dotted::property;
 use crate::source::expansion::Value;
 use crate::source::placeholder::{self, Resolution};
-use crate::source::{command_line, environment, host, random};
+use crate::source::{command_line, environment, host, numbers, random};
 use crate::translate::{self, Explicit};
 use crate::{comma_lists, misspelled, properties, stand_ins};
-use tollgate_document::diagnostics::{Diagnostics, Severity, SourceText, UnknownKey, closest};
+use tollgate_document::diagnostics::{Diagnostics, Format, Severity, SourceText, UnknownKey, closest};
 use tollgate_document::yaml::Node;
 use tollgate_document::yaml::key::canonical;
 
@@ -63,6 +63,10 @@ impl Tree {
             Form::Own => Severity::Error,
             Form::Spring => Severity::Warning,
         };
+        for document in documents.iter_mut().filter(|_| form == Form::Spring) {
+            let file = text.files.get(document.id.file).filter(|file| file.format == Format::Yaml);
+            file.into_iter().for_each(|file| numbers::resolve(&mut document.node, &file.text));
+        }
         let documents = documents::expand(documents, form, diagnostics);
         let profiles = documents::profiles(&documents, env);
         let properties = documents::join(documents, &text.imports, &profiles, (form, env), diagnostics);
@@ -96,7 +100,9 @@ impl Tree {
             from_environment.or_else(random).or_else(property).or_else(of_host).or_else(group)
         };
         let literal = environment::overlay(root, env, names.arguments, (*form, *first_final), diagnostics);
-        let mut resolution = Resolution { form: *form, lookup: &lookup, literal: &literal, unresolved: Vec::new() };
+        let (section, unresolved) = (String::new(), Vec::new());
+        let mut resolution =
+            Resolution { form: *form, lookup: &lookup, literal: &literal, groups: &groups, section, unresolved };
         resolution.resolve(root, diagnostics);
         let unresolved = resolution.unresolved;
         if has_lookups.get() || !literal.is_empty() {

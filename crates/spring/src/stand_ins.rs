@@ -17,7 +17,7 @@ const EXAMPLE: &str =
     "write `skip`, `{use: jwt}`, or a filter such as `{use: AddRequestHeader, args: {name: X-A, value: b}}`";
 
 /// Spring's filters that are left out: the name, the reason and the remedy.
-const LEFT_OUT: [(&str, &str, &str); 3] = [
+const LEFT_OUT: [(&str, &str, &str); 6] = [
     (
         "TokenRelay",
         "the gateway has no OAuth2 login; the `Authorization` field of a request is forwarded as it is",
@@ -25,6 +25,9 @@ const LEFT_OUT: [(&str, &str, &str); 3] = [
     ),
     ("CacheRequestBody", "bodies stream here, and no filter of the gateway reads a cached one", "remove it"),
     ("SaveSession", "the gateway keeps no session that it could save", "remove it; upstreams keep their own sessions"),
+    ("AdaptCachedBody", "bodies stream here, and no filter of the gateway reads a cached one", "remove it"),
+    ("RouteId", "the name of a route is its `id`", "remove it"),
+    ("StripContextPath", "the gateway has no servlet context", "remove it"),
 ];
 
 /// Stand-in for a filter.

@@ -16,7 +16,7 @@ spring.cloud.gateway.server.webflux:
   - {id: orders, uri: 'lb://orders', predicates: [Path=/orders/**], filters: [MyLogging]}
   - {id: bills, uri: 'lb://orders', predicates: [Path=/bills/**]}
 $ tollgate check application.yml 2>&1 | grep -E '^(application|# Save|upstreams|filter-beans)'
-application.yml:3:23: error: unknown upstream `orders` (2 times)
+application.yml:3:23: warning: unknown upstream `orders` and no registry: its requests get 503, as in Spring (2 times)
 application.yml:3:79: error: unknown filter `MyLogging`
 # Save this as overlay.yaml, correct the values, and use it:
 upstreams:
@@ -37,6 +37,8 @@ overlay.yaml:7:3: note: the filter `MyLogging` is left out, in 1 list of filters
 application.yml, overlay.yaml: ok, 2 routes
 $ tollgate check application.yml --config overlay.yaml --overlay
 application.yml, overlay.yaml: no missing parts for an overlay
+$ cp application.yml other.yml; tollgate check application.yml other.yml --overlay | grep -cE '^(upstreams|filter-beans)'
+2
 $ tollgate check application.yml --profile prod --overlay | grep -A1 check
 #   tollgate check application.yml --config overlay.yaml --profile prod
 #   tollgate --config application.yml --config overlay.yaml --profile prod
@@ -73,7 +75,7 @@ BILLS_PORT: 8080 # an example; BILLS_PORT in the environment wins
 CACHE_HOST: cache # an example; CACHE_HOST in the environment wins
 ORDERS: orders # an example; ORDERS in the environment wins
 STAGE: stage # an example; STAGE in the environment wins
-cache.port: 8080 # an example; CACHE_PORT in the environment wins
+cache.port: 6379 # an example; CACHE_PORT in the environment wins
 catalogue.url: http://catalogue:8080 # an example; CATALOGUE_URL in the environment wins
 upstreams:
   orders: {endpoints: [\"${ORDERS_URL:http://orders:8080}\"]} # or `dns: {name: orders, port: 8080}`

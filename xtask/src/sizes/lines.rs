@@ -10,9 +10,9 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 79_163),
-    ("config", 15_769),
-    ("spring", 4_107),
+    (ALL, 79_661),
+    ("config", 15_870),
+    ("spring", 4_462),
     ("document", 2_567),
     ("proxy", 14_445),
     ("limiter", 12_103),

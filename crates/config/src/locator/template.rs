@@ -2,7 +2,7 @@
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::locator::expression::{Expression, Subject};
+use crate::locator::expression::{Expression, Subject, balanced};
 use crate::locator::{Metadata, RawLocator};
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -28,7 +28,7 @@ impl Template {
         let include = include.filter(|include| !include.value.trim().eq_ignore_ascii_case("true"));
         let include = include.map(|include| Expression::read(include, diagnostics));
         let default = || Spanned { value: "'lb://'+serviceId".to_owned(), span: at };
-        let uri = Expression::read(&raw.url_expression.clone().unwrap_or_else(default), diagnostics);
+        let uri = Expression::read_uri(&raw.url_expression.clone().unwrap_or_else(default), diagnostics);
         let predicates = match &raw.predicates {
             Some(list) => entries(list, diagnostics),
             None => defaults("Path", &[("pattern", "'/'+serviceId+'/**'")]),
@@ -67,7 +67,7 @@ impl Template {
             self.include.as_ref().is_none_or(|include| include.is_true(subject))
         };
         let metadata = instances.iter().rfind(is_included)?;
-        let uri = self.uri.text(Subject { service, metadata })?;
+        let uri = balanced(&self.uri.text(Subject { service, metadata })?, service)?;
         let lower = if self.is_lower { service.to_lowercase() } else { service.to_owned() };
         let subject = Subject { service: &lower, metadata };
         let predicates = self.list(&self.predicates, subject)?;

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use http::{HeaderMap, Method, Uri};
-use tollgate_routing::{PathPattern, Predicate, RequestView, RouteTable};
+use tollgate_routing::{PathPattern, Predicate, RequestView, RouteEntry, RouteTable};
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::forward;
+use crate::filters::model::Filter;
 use crate::routes::model::{Route, Target};
 use crate::sections::upstreams::UpstreamsByName;
 use crate::sections::upstreams::endpoints::Scheme;
@@ -39,6 +40,11 @@ pub(crate) fn check(
             diagnostics
                 .error(at, format!("`{text}` is not a valid URI"))
                 .help(format!("write it like `{scheme}://127.0.0.1:9000`"));
+        }
+        Some(function @ ("fn" | "stream")) => {
+            diagnostics
+                .error(at, format!("`{function}:` is a function of the application, in Java"))
+                .help("serve it from an application of its own, and write its address: `uri: http://host:port`");
         }
         Some(other) if text.contains("://") => {
             diagnostics
@@ -87,12 +93,12 @@ fn http_target(text: &str, scheme: Scheme, uri: &Spanned<String>, diagnostics: &
     Some(Target::Http { scheme, host: authority.host().trim_matches(['[', ']']).to_owned(), port })
 }
 
-/// Warns of forwards to paths that match no route.
+/// Warns of forwards to paths that match no route, and of fallbacks to a route whose own fallback they are.
 pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route], diagnostics: &mut Diagnostics) {
     if forwards.is_empty() {
         return;
     }
-    let paths = RouteTable::new(routes.iter().map(|route| (path_predicates(route), ())).collect());
+    let paths = RouteTable::new(routes.iter().map(|route| (path_predicates(route), route)).collect());
     let (headers, peer) = (HeaderMap::new(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     for (at, path) in forwards {
         let takes = |uri| paths.find(&RequestView::new(&Method::GET, &uri, &headers, peer, 0));
@@ -101,8 +107,24 @@ pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route]
             diagnostics
                 .warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"))
                 .help(format!("add a route with `Path={path}`; controllers of a Spring application do not exist here"));
+        } else if let Ok(Ok(Some(RouteEntry { value: route, .. }))) = route
+            && falls_back_to(route, path)
+        {
+            let id = &route.id;
+            diagnostics
+                .warn(*at, format!("`{path}` is a path of route `{id}`, whose own fallback it is: without its upstream, requests end in a loop, with 508"))
+                .help(format!("add a route with `Path={path}` before it, to another target and without this breaker"));
         }
     }
+}
+
+/// Returns true for a route to an upstream with the fallback `path`.
+fn falls_back_to(route: &Route, path: &str) -> bool {
+    let is_it = |filter: &Filter| {
+        let Filter::CircuitBreaker(breaker) = filter else { return false };
+        breaker.fallback.as_ref().is_some_and(|fallback| fallback.fixed_path.as_deref() == Some(path))
+    };
+    matches!(route.uri, Target::Http { .. } | Target::Balanced { .. }) && route.filters.iter().any(is_it)
 }
 
 /// Returns the conditions of a route on the path, which ignore a `/` at the end.
@@ -119,11 +141,9 @@ mod tests {
     use crate::yaml::Span;
 
     fn target(text: &str) -> Option<Target> {
-        check(
-            &Spanned { value: text.to_owned(), span: Span::ROOT },
-            &UpstreamsByName::default(),
-            &mut Diagnostics::default(),
-        )
+        let uri = Spanned { value: text.to_owned(), span: Span::ROOT };
+        let mut diagnostics = Diagnostics::default();
+        check(&uri, &UpstreamsByName::default(), &mut diagnostics).filter(|_| !diagnostics.has_errors())
     }
 
     #[test]

@@ -131,6 +131,22 @@ impl Diagnostics {
         Help::of(self.pending.last_mut())
     }
 
+    /// Names the missing parts that are other values of the properties at their places. Drops those of no property.
+    pub fn name_missing(&mut self, properties: &Node) {
+        for pending in &mut self.pending {
+            let Some(at) = pending.at.filter(|_| pending.missing.iter().any(|missing| missing.name.is_empty())) else {
+                continue;
+            };
+            let name = properties.path_of(at).unwrap_or_default();
+            pending
+                .missing
+                .iter_mut()
+                .filter(|missing| missing.name.is_empty())
+                .for_each(|missing| missing.name.clone_from(&name));
+            pending.missing.retain(|missing| !missing.name.is_empty());
+        }
+    }
+
     /// Returns the settings without effect, each with the message that says why.
     pub fn ineffective(&self) -> Vec<(Span, String)> {
         let place = |pending: &Pending| Some((pending.at?, pending.message.clone()));

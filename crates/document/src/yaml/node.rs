@@ -72,6 +72,26 @@ impl Node {
         }
     }
 
+    /// Returns the dotted name of the value at `span` below this map. `None` for a value in a list.
+    pub fn path_of(&self, span: Span) -> Option<String> {
+        self.entries()?.iter().find_map(|(key, value)| {
+            if value.span.node == span.node {
+                return Some(key.clone());
+            }
+            value.path_of(span).map(|below| format!("{key}.{below}"))
+        })
+    }
+
+    /// Returns true if `holds` for this value or one below it.
+    pub fn any(&self, holds: &dyn Fn(&Node) -> bool) -> bool {
+        holds(self)
+            || match &self.kind {
+                NodeKind::Null | NodeKind::Scalar(_) => false,
+                NodeKind::Seq(items) => items.iter().any(|item| item.any(holds)),
+                NodeKind::Map(entries) => entries.iter().any(|(_, value)| value.any(holds)),
+            }
+    }
+
     /// Describes the value for a message.
     pub fn describe(&self) -> String {
         match &self.kind {

@@ -73,7 +73,7 @@ pub fn add(documents: &mut Vec<Document>, text: &mut SourceText, is_own_form: bo
     let Some((_, first)) = entries.first() else { return };
     let file = first.span.file();
     let node = Node { span: first.span.again(), kind: NodeKind::Map(entries) };
-    documents.push(Document { id: DocumentId { file, number: 0 }, is_of_profile: false, node });
+    documents.push(Document { id: DocumentId { file, number: 0 }, is_of_profile: false, profile: None, node });
 }
 
 #[cfg(test)]

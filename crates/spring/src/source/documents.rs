@@ -3,6 +3,7 @@
 use crate::form::Form;
 use crate::source::Env;
 use crate::source::dotted;
+use crate::source::files;
 use crate::source::import_reports;
 use crate::source::profiles::Profiles;
 use tollgate_document::diagnostics::{Diagnostics, DocumentId, Format, Import, SourceFile, SourceText};
@@ -18,8 +19,17 @@ pub struct Document {
     pub id: DocumentId,
     /// True if it is of the file of a profile.
     pub is_of_profile: bool,
+    /// Profile that the name of its file tells, such as `prod` of `application-prod.yml`.
+    pub profile: Option<String>,
     /// Its root.
     pub node: Node,
+}
+
+impl Document {
+    /// Returns its root, and the profile that the name of its file tells.
+    pub(super) fn with_profile(&self) -> (&Node, Option<&str>) {
+        (&self.node, self.profile.as_deref())
+    }
 }
 
 /// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors.
@@ -45,9 +55,12 @@ pub fn read_file(text: &SourceText, file: usize, diagnostics: &mut Diagnostics) 
     if source.format == Format::Properties {
         report_utf8(&documents, diagnostics);
     }
-    let documents = documents.into_iter().enumerate();
-    let id = |number| DocumentId { file, number };
-    documents.map(|(number, node)| Document { id: id(number), is_of_profile: source.is_of_profile, node }).collect()
+    let (is_of_profile, profile) = (source.is_of_profile, files::profile(&source.name));
+    let document = |(number, node)| {
+        let id = DocumentId { file, number };
+        Document { id, is_of_profile, profile: profile.map(str::to_owned), node }
+    };
+    documents.into_iter().enumerate().map(document).collect()
 }
 
 fn parse(source: &SourceFile, file: usize) -> Parsed {
@@ -103,7 +116,7 @@ pub fn read_json(
     diagnostics.add_syntax_errors(problems);
     text.files.push(source);
     let id = DocumentId { file, number: 0 };
-    documents.into_iter().map(|node| Document { id, is_of_profile: false, node }).collect()
+    documents.into_iter().map(|node| Document { id, is_of_profile: false, profile: None, node }).collect()
 }
 
 /// Returns the value of [`JSON`], if there is one.
@@ -144,8 +157,10 @@ pub fn join(
 ) -> Node {
     import_reports::environment(imports, diagnostics);
     let mut skipped = Vec::new();
-    let counts: Vec<bool> =
-        documents.iter().map(|document| profiles.accept(&document.node, env, &mut skipped, diagnostics)).collect();
+    let counts: Vec<bool> = documents
+        .iter()
+        .map(|document| profiles.accept(document.with_profile(), env, &mut skipped, diagnostics))
+        .collect();
     if let Some((_, first)) = skipped.first() {
         let conditions: Vec<&str> = skipped.iter().map(|(condition, _)| condition.as_str()).collect();
         diagnostics

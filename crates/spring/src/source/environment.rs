@@ -98,9 +98,15 @@ fn prefixes(section: &str, form: Form) -> Vec<String> {
         "EUREKA" => vec![name],
         "NACOS" => vec!["SPRING_CLOUD_NACOS".to_owned()],
         "CONSUL" => vec!["SPRING_CLOUD_CONSUL".to_owned()],
-        _ => ["TOLLGATE", "SPRING_CLOUD_GATEWAY", "SPRING_CLOUD_GATEWAY_SERVER_WEBFLUX"]
-            .map(|root| format!("{root}_{name}"))
-            .to_vec(),
+        _ => [
+            "TOLLGATE",
+            "SPRING_CLOUD_GATEWAY",
+            "SPRING_CLOUD_GATEWAY_SERVER_WEBFLUX",
+            "SPRING_CLOUD_GATEWAY_SERVER_WEBMVC",
+            "SPRING_CLOUD_GATEWAY_MVC",
+        ]
+        .map(|root| format!("{root}_{name}"))
+        .to_vec(),
     }
 }
 

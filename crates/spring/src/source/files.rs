@@ -57,3 +57,12 @@ pub(super) fn beside(path: &Path, profile: &str) -> Vec<PathBuf> {
     let files = NAMES_END.iter().map(|end| path.with_file_name(format!("{stem}-{profile}.{end}")));
     files.filter(|file| file.is_file()).collect()
 }
+
+/// Returns the profile that the name of a file tells: `prod` of `application-prod.yml`.
+pub(super) fn profile(name: &str) -> Option<&str> {
+    let stem = Path::new(name).file_stem()?.to_str()?;
+    ["application-", "bootstrap-"]
+        .iter()
+        .find_map(|begin| stem.strip_prefix(begin))
+        .filter(|profile| !profile.is_empty())
+}

@@ -11,6 +11,7 @@ mod import_reports;
 pub mod imports;
 mod indexed;
 mod instances;
+pub(crate) mod numbers;
 pub mod placeholder;
 pub mod profiles;
 pub mod random;

@@ -46,6 +46,10 @@ pub struct Resolution<'r> {
     pub lookup: &'r dyn Fn(&str) -> Option<Value>,
     /// Places without placeholders.
     pub literal: &'r Literal,
+    /// Groups of the regular expressions of the tree.
+    pub groups: &'r HashSet<String>,
+    /// Section at the top of the tree that the values stand in.
+    pub section: String,
     /// Values with names that have neither a value nor a default. They are errors only in values with an effect.
     pub unresolved: Vec<Unresolved>,
 }
@@ -53,7 +57,11 @@ pub struct Resolution<'r> {
 impl Resolution<'_> {
     /// Resolves every placeholder below `node`. From then on, diagnostics about unresolved values are muted.
     pub fn resolve(&mut self, node: &mut Node, diagnostics: &mut Diagnostics) {
-        self.value(node, "", diagnostics);
+        let NodeKind::Map(sections) = &mut node.kind else { return self.value(node, "", diagnostics) };
+        for (name, section) in sections {
+            self.section.clone_from(name);
+            self.value(section, name, diagnostics);
+        }
     }
 
     /// Resolves the placeholders of a value of `key`.
@@ -78,19 +86,22 @@ impl Resolution<'_> {
         let has_placeholder = text.contains("${");
         let mut problem = None;
         if has_placeholder {
+            self.report_lost_groups(text, at, key, diagnostics);
             let mut expansion = Expansion::new(self.lookup);
             let result = expansion.expand(text, 0);
             match (result, expansion.unset.first()) {
                 (Ok(resolved), None) => *text = resolved,
                 (Err(message), None) => problem = Some((message, UNSET, Vec::new())),
-                (Ok(_), Some(first)) => problem = Some((first.message(), UNSET, unset::missing(&expansion.unset, key))),
+                (Ok(_), Some(first)) => {
+                    problem = Some((first.message(), UNSET, unset::missing(&expansion.unset, &self.section, key)))
+                }
                 // Values would not complete the text.
                 (Err(_), Some(first)) => problem = Some((first.message(), UNSET, Vec::new())),
             }
         }
         // Not after `${…}`: its value may be a password that contains `@name@`. A URI is no password.
         if problem.is_none() && self.form == Form::Spring && (!has_placeholder || key == "uri") {
-            problem = fill_in(text, key, self.lookup).map(|(name, missing)| {
+            problem = fill_in(text, (&self.section, key), self.lookup).map(|(name, missing)| {
                 (format!("`@{name}@` is a placeholder of the application's build"), OF_BUILD, missing)
             });
         }
@@ -101,14 +112,32 @@ impl Resolution<'_> {
         }
     }
 
+    /// Warns of `${path}` in a replacement that is a group's name and, as in Spring, is replaced by a value of that name.
+    fn report_lost_groups(&self, text: &str, at: Span, key: &str, diagnostics: &mut Diagnostics) {
+        if key != "replacement" && !text.trim_start().starts_with("Rewrite") {
+            return;
+        }
+        let is_replaced = |name: &str| match (self.lookup)(name) {
+            Some(Value::Literal(value)) => value != format!("${{{name}}}"),
+            Some(Value::Text(_)) => true,
+            None => false,
+        };
+        let is_written = |name: &&String| text.contains(&format!("${{{name}}}"));
+        if let Some(name) = self.groups.iter().filter(is_written).find(|name| is_replaced(name)) {
+            diagnostics
+                .warn(at, format!("`${{{name}}}` is a property or a variable of the environment, whose value goes upstream in place of the group"))
+                .help(format!("write `$\\{{{name}}}` for the group `(?<{name}>…)`"));
+        }
+    }
+
     /// Resolves the metadata of a route. Only a few of them have a meaning here.
     fn metadata(&mut self, node: &mut Node, diagnostics: &mut Diagnostics) {
         const WITH_MEANING: [&str; 6] =
             ["connect-timeout", "response-timeout", "read-timeout", "body-timeout", "http2", "cors"];
-        let NodeKind::Map(entries) = &mut node.kind else { return self.resolve(node, diagnostics) };
+        let NodeKind::Map(entries) = &mut node.kind else { return self.value(node, "", diagnostics) };
         for (name, value) in entries {
             let unresolved_before = self.unresolved.len();
-            self.resolve(value, diagnostics);
+            self.value(value, "", diagnostics);
             if !WITH_MEANING.contains(&name.as_str()) {
                 self.unresolved.truncate(unresolved_before);
             }
@@ -118,18 +147,24 @@ impl Resolution<'_> {
 
 /// Resolves the placeholders below `node`. Those without a value stay.
 pub(super) fn resolve_quietly(node: &mut Node, lookup: &dyn Fn(&str) -> Option<Value>) {
-    let mut resolution = Resolution { form: Form::Own, lookup, literal: &Literal::new(), unresolved: Vec::new() };
+    let (literal, groups) = (&Literal::new(), &HashSet::new());
+    let (section, unresolved) = (String::new(), Vec::new());
+    let mut resolution = Resolution { form: Form::Own, lookup, literal, groups, section, unresolved };
     resolution.resolve(node, &mut Diagnostics::default());
 }
 
-/// Replaces the placeholders of Maven in `text`, a value of the key `key`. Returns the name of one without a value, and the
-/// property that would give it one.
-fn fill_in(text: &mut String, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<(String, Vec<Missing>)> {
+/// Replaces the placeholders of Maven in `text`, a value of the key `key` in `section`. Returns the name of one without a value, and
+/// the property that would give it one.
+fn fill_in(
+    text: &mut String,
+    (section, key): (&str, &str),
+    lookup: &dyn Fn(&str) -> Option<Value>,
+) -> Option<(String, Vec<Missing>)> {
     for _ in 0..MAX_DEPTH {
         let OfMaven { before, name, after } = of_maven(text, key)?;
         match of_build(name, lookup) {
             Some(value) => *text = format!("{before}{value}{after}"),
-            None => return Some((name.to_owned(), unset::missing(&[Unset::new(name, before, after)], key))),
+            None => return Some((name.to_owned(), unset::missing(&[Unset::new(name, before, after)], section, key))),
         }
     }
     None

@@ -61,11 +61,11 @@ impl Profiles {
         &self.0
     }
 
-    /// Returns true if `document` is selected. Reports a condition that cannot be read; adds one that is false to
-    /// `skipped`.
+    /// Returns true if `document` is selected. `profile`, which the name of its file tells, counts as active in it. Reports a
+    /// condition that cannot be read; adds one that is false to `skipped`.
     pub fn accept<'n>(
         &self,
-        document: &'n Node,
+        (document, profile): (&'n Node, Option<&str>),
         env: &dyn Fn(&str) -> Option<String>,
         skipped: &mut Vec<(String, &'n Node)>,
         diagnostics: &mut Diagnostics,
@@ -89,8 +89,9 @@ impl Profiles {
         }
         let mut holds = false;
         let expressions = names(condition);
+        let active: Vec<String> = self.0.iter().cloned().chain(profile.map(str::to_owned)).collect();
         for expression in &expressions {
-            match holds_for(expression, &self.0) {
+            match holds_for(expression, &active) {
                 Ok(held) => holds |= held,
                 Err(why) => {
                     diagnostics

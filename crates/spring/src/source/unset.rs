@@ -2,7 +2,7 @@
 
 use crate::source::environment::variable;
 use tollgate_document::diagnostics::{Missing, Section};
-use tollgate_document::yaml::key::{canonical, words};
+use tollgate_document::yaml::key::{canonical, same_name, words};
 
 /// A placeholder without a value, with the text around it.
 pub(super) struct Unset {
@@ -23,10 +23,10 @@ impl Unset {
 }
 
 /// Returns the properties that would give the placeholders of a value of `key`, all of which are `unset`, a value. Empty if one
-/// of them cannot be a property.
-pub(super) fn missing(unset: &[Unset], key: &str) -> Vec<Missing> {
+/// of them cannot be a property. `section` is the one at the top of the tree that the value stands in.
+pub(super) fn missing(unset: &[Unset], section: &str, key: &str) -> Vec<Missing> {
     let are_names = unset.iter().all(|unset| is_name(&unset.name));
-    unset.iter().filter(|_| are_names).map(|unset| unset.missing(key)).collect()
+    unset.iter().filter(|_| are_names).map(|unset| unset.missing(section, key)).collect()
 }
 
 /// Returns true for a name that can be a property at the top of a file.
@@ -37,7 +37,7 @@ fn is_name(name: &str) -> bool {
 
 impl Unset {
     /// Returns the property that would give the placeholder a value.
-    fn missing(&self, key: &str) -> Missing {
+    fn missing(&self, of: &str, key: &str) -> Missing {
         let name = self.name.clone();
         let variable = if name.contains(['.', '-']) { variable(&name) } else { name.clone() };
         let section = Section::Properties;
@@ -51,7 +51,7 @@ impl Unset {
             let comment = format!("Spring's profile without another one; {variable} in the environment wins");
             return Missing { section, name, value: "default".to_owned(), comment };
         }
-        let value = example(&words, key, &self.before, &self.after);
+        let value = example(&words, (of, key), &self.before, &self.after);
         Missing { section, name, value, comment: format!("an example; {variable} in the environment wins") }
     }
 }
@@ -85,8 +85,14 @@ const URLS: [&str; 6] = ["url", "uri", "endpoint", "address", "baseurl", "upstre
 /// Words for hosts, at the end of names.
 const HOSTS: [&str; 5] = ["host", "hostname", "addr", "ip", "server"];
 
-/// Returns a value of the kind that the name, the key and the text around the placeholder suggest.
-fn example(words: &[String], key: &str, before: &str, after: &str) -> String {
+/// Servers with a port of their own.
+const PORTS: [(&str, &str); 4] = [("redis", "6379"), ("consul", "8500"), ("nacos", "8848"), ("eureka", "8761")];
+
+/// Returns a value of the kind that the name, the key, its section and the text around the placeholder suggest.
+fn example(words: &[String], (section, key): (&str, &str), before: &str, after: &str) -> String {
+    let server = PORTS.iter().find(|(server, _)| same_name(section, server));
+    let server = server.or_else(|| PORTS.iter().find(|(server, _)| words.iter().any(|word| word == server)));
+    let port = server.map_or("8080", |(_, port)| port);
     let last = words.last().map_or("", String::as_str);
     let key = canonical(key.rsplit('.').next().unwrap_or(key));
     let is = |kinds: &[&str]| kinds.contains(&last) || kinds.iter().any(|kind| key.ends_with(kind));
@@ -98,19 +104,27 @@ fn example(words: &[String], key: &str, before: &str, after: &str) -> String {
     let host = if host_words.is_empty() { "localhost".to_owned() } else { host_words.join("-") };
     let in_authority = before.rsplit_once("://").filter(|(_, authority)| !authority.contains('/'));
     match in_authority {
-        Some((_, authority)) if authority.ends_with(':') => return "8080".to_owned(),
+        Some((_, authority)) if authority.ends_with(':') => return port.to_owned(),
         Some((scheme, "")) if scheme != "lb" && !after.starts_with([':', '.', '-']) && !last.ends_with("host") => {
-            return format!("{host}:8080");
+            return format!("{host}:{port}");
         }
         Some(_) => return host,
         None => {}
     }
     let is_start = before.is_empty();
     if last == "port" || is_start && key.ends_with("port") {
-        return "8080".to_owned();
+        return port.to_owned();
     }
-    if is_start && (URLS.contains(&last) || URLS.iter().any(|url| key.ends_with(url))) {
-        return if after.starts_with("://") { "http".to_owned() } else { format!("http://{host}:8080") };
+    let is_url = URLS.contains(&last) || URLS.iter().any(|url| key.ends_with(url));
+    match canonical(section).as_str() {
+        "redis" if is_start && key == "url" => return format!("redis://{host}:{port}"),
+        "redis" if key == "nodes" => return format!("{host}:{port}"),
+        "nacos" if is_start && key == "serveraddr" => return format!("{host}:{port}"),
+        "eureka" if is_start && (key.ends_with("zone") || is_url) => return format!("http://{host}:{port}/eureka/"),
+        _ => {}
+    }
+    if is_start && is_url {
+        return if after.starts_with("://") { "http".to_owned() } else { format!("http://{host}:{port}") };
     }
     if is(&["origin", "origins"]) {
         return "http://localhost:3000".to_owned();
@@ -135,7 +149,7 @@ mod tests {
     fn of_text(text: &str, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Vec<Missing> {
         let mut expansion = Expansion::new(lookup);
         let is_whole = expansion.expand(text, 0).is_ok();
-        if is_whole { missing(&expansion.unset, key) } else { Vec::new() }
+        if is_whole { missing(&expansion.unset, "routes", key) } else { Vec::new() }
     }
 
     #[test]
@@ -157,10 +171,22 @@ mod tests {
             ("UPSTREAM_TIMEOUT", "response-timeout", "${}", "5s"),
             ("FRONTEND", "allowedOrigins", "${}", "http://localhost:3000"),
             ("REDIS_HOST", "host", "${}", "redis"),
+            ("CACHE_PORT", "redis/port", "${}", "6379"),
+            ("REDIS_PORT", "port", "${}", "6379"),
+            ("REDIS_URL", "redis/url", "${}", "redis://redis:6379"),
+            ("CACHE_NODES", "redis/nodes", "${}", "cache-nodes:6379"),
+            ("CONSUL_PORT", "consul/port", "${}", "8500"),
+            ("NACOS_ADDR", "nacos/server-addr", "${}", "nacos:8848"),
+            ("NACOS_PORT", "nacos/server-addr", "nacos:${}", "8848"),
+            ("REGISTRY_URL", "eureka/defaultZone", "${}", "http://registry:8761/eureka/"),
+            ("EUREKA_HOST", "eureka/defaultZone", "http://${}:8761/eureka/", "eureka"),
+            ("DISCOVERY_PORT", "eureka/defaultZone", "http://a:${}/eureka/", "8761"),
+            ("EUREKA", "eureka/defaultZone", "http://${}/eureka/", "eureka:8761"),
             ("HOST", "host", "${}", "localhost"),
         ] {
             let (before, after) = text.split_once("${}").unwrap_or_default();
-            assert_eq!(example(&words(name), key, before, after), value, "{name} in {text}");
+            let (section, key) = key.split_once('/').unwrap_or(("routes", key));
+            assert_eq!(example(&words(name), (section, key), before, after), value, "{name} in {text}");
         }
     }
 
@@ -177,7 +203,7 @@ mod tests {
             assert_eq!(missing[0].value, "default", "{text}");
             assert!(!missing[0].comment.contains("example"));
         }
-        assert_eq!(missing(&[Unset::new("profiles.active", "", "")], "active")[0].value, "default");
+        assert_eq!(missing(&[Unset::new("profiles.active", "", "")], "", "active")[0].value, "default");
         assert_eq!(of_text("${STAGE}", "uri", &|_: &str| None)[0].value, "http://stage:8080");
     }
 

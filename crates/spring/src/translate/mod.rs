@@ -10,6 +10,7 @@ mod filters;
 mod limiters;
 mod predicates;
 mod redis;
+mod routes;
 mod sections;
 
 pub use self::explicit::Explicit;
@@ -24,6 +25,7 @@ use tollgate_document::yaml::{Node, NodeKind};
 pub fn translate(root: &mut Node, ignores_trailing_slash: bool, diagnostics: &mut Diagnostics) -> Explicit {
     let mut explicit = Explicit::default();
     sections::translate(root, &mut explicit, diagnostics);
+    routes::translate(root, &mut explicit, diagnostics);
     redis::translate(root, diagnostics);
     predicates::translate(root, ignores_trailing_slash, &mut explicit, diagnostics);
     filters::translate(root, &mut explicit, diagnostics);

@@ -3,7 +3,7 @@
 use crate::translate::{Explicit, ignore};
 use crate::tree::find;
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Keys that mean something else if a file lacks them: the value that means the same here, and why.
@@ -40,12 +40,18 @@ const CORS_REASON: &str =
 /// CORS: Spring keeps the fields of upstreams, and reads a text of `metadata.cors` as one name.
 fn cors(root: &mut Node, explicit: &mut Explicit, diagnostics: &mut Diagnostics) {
     let mut has_policy = ["globalcors", "cors"].iter().any(|section| find(root, &[section]).is_some());
+    if let Some(NodeKind::Map(policies)) =
+        find(root, &["globalcors", "cors-configurations"]).map(|policies| &mut policies.kind)
+    {
+        policies.iter_mut().for_each(|(_, policy)| credentials(policy, explicit, diagnostics));
+    }
     if let Some(NodeKind::Seq(routes)) = find(root, &["routes"]).map(|routes| &mut routes.kind) {
         for route in routes {
             has_policy |= find(route, &["cors"]).is_some();
-            if let Some(policy) = find(route, &["metadata"]).and_then(|metadata| metadata.get("cors")) {
+            if let Some(policy) = find(route, &["metadata", "cors"]) {
                 has_policy = true;
                 report_lists(policy, diagnostics);
+                credentials(policy, explicit, diagnostics);
             }
         }
     }
@@ -63,6 +69,39 @@ fn report_lists(policy: &Node, diagnostics: &mut Diagnostics) {
                 .warn(value.span, format!("Spring reads `{text}` as one name; here it is a list"))
                 .help("write a list: `[a, b]`");
         }
+    }
+}
+
+const ANY_ORIGIN: &str =
+    "Was `allowedOrigins: \"*\"`, which excludes credentials; as in Spring Boot up to 2.3, every origin is allowed.";
+
+/// Makes `*` with credentials a pattern, which names the requesting origin. So Spring Boot answers up to 2.3; since then it
+/// answers each request of these paths with 500, so no file that is in use relies on that.
+fn credentials(policy: &mut Node, explicit: &mut Explicit, diagnostics: &mut Diagnostics) {
+    let allows_credentials = policy.step("allowCredentials").is_some_and(|node| node.is_text("true"));
+    let NodeKind::Map(entries) = &mut policy.kind else { return };
+    let Some(at) = entries.iter().position(|(key, value)| same_name(key, "allowedOrigins") && has_star(value)) else {
+        return;
+    };
+    if !allows_credentials {
+        return;
+    }
+    let (_, origins) = &entries[at];
+    let span = origins.span;
+    diagnostics
+        .warn(span, "`*` with credentials lets every site read responses with the cookies of its visitors, as in Spring Boot up to 2.3; later ones answer 500")
+        .help("list the origins, such as `https://example.com`; `allowedOriginPatterns: \"*\"` means every one");
+    explicit.explain(span, ANY_ORIGIN);
+    "allowedOriginPatterns".clone_into(&mut entries[at].0);
+    entries.retain(|(key, value)| !same_name(key, "allowedOriginPatterns") || value.span.node == span.node);
+}
+
+/// Returns true for a list, or a text with commas, that has `*`.
+fn has_star(origins: &Node) -> bool {
+    let is_star = |text: &str| text.split(',').any(|origin| origin.trim() == "*");
+    match &origins.kind {
+        NodeKind::Seq(items) => items.iter().filter_map(Node::scalar).any(is_star),
+        _ => origins.scalar().is_some_and(is_star),
     }
 }
 

@@ -242,6 +242,12 @@ pub(super) const OUTSIDE: &[Entry] = &[
     ),
     entry("management.tracing.baggage", "management.tracing.baggage.remote-fields: tenant", ""),
     entry(
+        "management.opentelemetry.tracing.export.otlp",
+        "management.opentelemetry.tracing.export.otlp.endpoint: http://collector:4318/v1/traces",
+        "the name of Spring Boot 4 for `management.otlp.tracing`",
+    ),
+    entry("management.tracing.export.enabled", "management.tracing.export.enabled: false", ""),
+    entry(
         "management.otlp.tracing.endpoint",
         "management.otlp.tracing.endpoint: http://collector:4318/v1/traces",
         "over HTTP, with protobuf",

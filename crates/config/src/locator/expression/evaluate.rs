@@ -12,6 +12,7 @@ impl Node {
         Some(match self {
             Self::Literal(value) => value.clone(),
             Self::Service => Value::Text(subject.service.to_owned()),
+            Self::Address(part) => Value::Text((*part).to_owned()),
             Self::Metadata => Value::Map(subject.metadata.clone()),
             Self::List(items) => Value::List(items.iter().map(|item| item.value(subject)).collect::<Option<_>>()?),
             Self::Not(one) => Value::Flag(!flag(one)?),
@@ -67,6 +68,7 @@ fn call(on: Value, method: Method, arguments: &[Value]) -> Option<Value> {
         }
         (Value::Text(text), Method::ToLowerCase, []) => Value::Text(text.to_lowercase()),
         (Value::Text(text), Method::ToUpperCase, []) => Value::Text(text.to_uppercase()),
+        (Value::Text(text), Method::ToString, []) => Value::Text(text),
         (Value::Text(text), Method::Trim, []) => Value::Text(text.trim().to_owned()),
         (Value::Text(text), Method::IsEmpty, []) => Value::Flag(text.is_empty()),
         (Value::Map(map), Method::IsEmpty, []) => Value::Flag(map.is_empty()),

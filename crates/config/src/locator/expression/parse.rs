@@ -2,7 +2,7 @@
 
 use tollgate_java_regex::{Charset, JavaRegex};
 
-use crate::locator::expression::{Method, Node, Value};
+use crate::locator::expression::{Method, Node, Value, address};
 
 /// Deepest nesting.
 const MAX_DEPTH: usize = 32;
@@ -207,6 +207,7 @@ impl Parser {
             "replace" => (Method::Replace, 2),
             "isEmpty" => (Method::IsEmpty, 0),
             "toLowerCase" => (Method::ToLowerCase, 0),
+            "toString" => (Method::ToString, 0),
             "toUpperCase" => (Method::ToUpperCase, 0),
             "trim" => (Method::Trim, 0),
             _ => return None,
@@ -256,7 +257,13 @@ impl Parser {
                 _ if name.eq_ignore_ascii_case("true") => Node::Literal(Value::Flag(true)),
                 _ if name.eq_ignore_ascii_case("false") => Node::Literal(Value::Flag(false)),
                 _ if name.eq_ignore_ascii_case("null") => Node::Literal(Value::Null),
-                _ => return None,
+                _ => {
+                    let is_call = name.starts_with("get");
+                    if is_call && !(self.takes(&["("]) && self.takes(&[")"])) {
+                        return None;
+                    }
+                    Node::Address(address(&name)?)
+                }
             },
         })
     }

@@ -91,7 +91,8 @@ fn other_expressions_are_refused() {
         "new String('a')",
         "metadata['a'",
         "serviceId matches '('",
-        "host",
+        "host.length()",
+        "getHost",
         "#root",
         "true or",
         &nested,
@@ -99,6 +100,29 @@ fn other_expressions_are_refused() {
         &long,
     ] {
         assert!(Expression::parse(text).is_none(), "{text}");
+    }
+}
+
+#[test]
+fn the_address_of_an_instance_is_balanced_over_all_instances() {
+    for (text, uri) in [
+        ("'http://' + getHost() + ':' + getPort()", Some("lb:http://Orders")),
+        ("'https://' + host + ':' + port + '/'", Some("lb:https://Orders/")),
+        ("getScheme() + '://' + getHost() + ':' + getPort()", Some("lb://Orders")),
+        ("getUri()", Some("lb://Orders")),
+        ("uri.toString()", Some("lb://Orders")),
+        ("'lb://' + serviceId", Some("lb://Orders")),
+        ("'http://' + getHost() + ':8080'", None),
+        ("'ftp://' + getHost() + ':' + getPort()", None),
+        ("'http://proxy/' + host", None),
+    ] {
+        assert_eq!(balanced(&value(text).unwrap(), "Orders").as_deref(), uri, "{text}");
+        let read = |read: fn(&Spanned<String>, &mut Diagnostics) -> Option<Expression>| {
+            let text = Spanned { value: text.to_owned(), span: crate::yaml::Span::ROOT };
+            read(&text, &mut Diagnostics::default()).is_some()
+        };
+        assert_eq!(read(Expression::read_uri), uri.is_some(), "{text}");
+        assert_eq!(read(Expression::read), text.contains("serviceId"), "only in a URI: {text}");
     }
 }
 

@@ -6,7 +6,7 @@ use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, Reported};
+use crate::diagnostics::{Diagnostics, Missing, Reported, Section};
 use crate::yaml::Span;
 
 /// Contents of a PEM file.
@@ -52,10 +52,13 @@ pub(super) fn path<'t>(location: &'t Spanned<String>, diagnostics: &mut Diagnost
             .reported_with("write it to a file and name that"));
     }
     if let Some(inside) = text.strip_prefix("classpath:") {
-        return Err(diagnostics.error(at, format!("`{text}` is inside of a Java archive")).reported_with(format!(
-            "copy it out: `file:/etc/tollgate/{}`",
-            inside.rsplit('/').next().unwrap_or(inside)
-        )));
+        let file = format!("file:/etc/tollgate/{}", inside.rsplit('/').next().unwrap_or(inside));
+        let help = format!("copy it out: `{file}`");
+        let comment = "copy it out of the application's archive".to_owned();
+        // The name of the property is known once all are read.
+        let missing = Missing { section: Section::Properties, name: String::new(), value: file, comment };
+        let error = diagnostics.error(at, format!("`{text}` is inside of a Java archive"));
+        return Err(error.missing(missing).reported_with(help));
     }
     Ok(text.strip_prefix("file:").map_or(text, |path| path.strip_prefix("//").unwrap_or(path)))
 }

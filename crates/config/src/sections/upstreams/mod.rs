@@ -87,24 +87,36 @@ pub enum EndpointSource {
     Registries(ServiceQuery),
 }
 
+/// Registries of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Registries {
+    /// At least one.
+    Named,
+    /// None, though the file needs one, which is reported.
+    Missing,
+    /// None.
+    #[default]
+    None,
+}
+
 /// Returns every upstream of the file.
 pub(crate) fn check(
     upstreams: &BTreeMap<String, Spanned<RawUpstream>>,
     discovery: &RawDiscovery,
     loadbalancer: &RawLoadBalancer,
-    has_registry: bool,
+    registries: Registries,
     key_resolvers: &KeyResolvers<'_>,
     diagnostics: &mut Diagnostics,
 ) -> UpstreamsByName {
     let services = Discovered::check(loadbalancer, diagnostics);
     let mut listed = BTreeMap::new();
     for (name, section) in upstreams {
-        let discovered = has_registry.then_some(&services);
+        let discovered = (registries != Registries::None).then_some(&services);
         let upstream = upstream(name, section, discovered, key_resolvers, diagnostics);
         listed.insert(name.clone(), upstream.map(Arc::new));
     }
     spring::add(&mut listed, discovery, &services, diagnostics);
-    UpstreamsByName::new(listed, has_registry.then_some(services))
+    UpstreamsByName::new(listed, registries, services)
 }
 
 fn upstream(
@@ -174,19 +186,24 @@ pub(crate) struct UpstreamsByName {
     listed: BTreeMap<String, Option<Arc<Upstream>>>,
     /// Names in `listed` by their lower-case form; of several, the first.
     by_lower_case: HashMap<String, String>,
-    /// Settings of services in registries; `None` without a registry.
-    services: Option<Discovered>,
+    registries: Registries,
+    /// Settings of services in registries.
+    services: Discovered,
     /// Services that routes name.
     discovered: RefCell<BTreeMap<String, Arc<Upstream>>>,
 }
 
 impl UpstreamsByName {
-    pub(super) fn new(listed: BTreeMap<String, Option<Arc<Upstream>>>, services: Option<Discovered>) -> Self {
+    pub(super) fn new(
+        listed: BTreeMap<String, Option<Arc<Upstream>>>,
+        registries: Registries,
+        services: Discovered,
+    ) -> Self {
         let mut by_lower_case = HashMap::new();
         for name in listed.keys() {
             by_lower_case.entry(name.to_ascii_lowercase()).or_insert_with(|| name.clone());
         }
-        Self { listed, by_lower_case, services, discovered: RefCell::default() }
+        Self { listed, by_lower_case, registries, services, discovered: RefCell::default() }
     }
 
     /// Returns the upstream of the file with that name, in any case.
@@ -200,18 +217,23 @@ impl UpstreamsByName {
         self.listed.keys().map(String::as_str)
     }
 
-    /// Returns true if a name may come from a registry.
-    pub(super) fn has_registry(&self) -> bool {
-        self.services.is_some()
+    /// Returns the registries that a name may come from.
+    pub(super) fn registries(&self) -> Registries {
+        self.registries
     }
 
-    /// Returns the upstream of the service `name` in a registry. Reports a name that no registry can have.
+    /// Returns the upstream of the service `name` in a registry: one without endpoints if the file names no registry. Reports
+    /// a name that no registry can have.
     pub(super) fn discover(&self, name: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
         let mut discovered = self.discovered.borrow_mut();
         if let Some(known) = discovered.get(name) {
             return Some(Arc::clone(known));
         }
-        let upstream = Arc::new(self.services.as_ref()?.upstream(name, at, diagnostics)?);
+        let mut upstream = self.services.upstream(name, at, diagnostics)?;
+        if self.registries != Registries::Named {
+            upstream.endpoints = EndpointSource::Listed(Vec::new());
+        }
+        let upstream = Arc::new(upstream);
         discovered.insert(name.to_owned(), Arc::clone(&upstream));
         Some(upstream)
     }

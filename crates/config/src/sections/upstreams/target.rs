@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, Missing, Section, closest, quoted};
+use crate::diagnostics::{Diagnostics, Missing, Section, Severity, closest, quoted};
 use crate::sections::upstreams::endpoints::Scheme;
-use crate::sections::upstreams::{Upstream, UpstreamsByName};
+use crate::sections::upstreams::{Registries, Upstream, UpstreamsByName};
 use crate::yaml::Span;
 
 /// Returns the upstream and scheme that `lb://orders` or `lb:https://orders` names. Reports errors.
@@ -71,20 +71,27 @@ fn missing(name: &str) -> Missing {
 }
 
 /// Returns the upstream `name`. Names are case-insensitive in Spring's registries and in host names. With a registry,
-/// every name may exist.
+/// every name may exist. Without one, a Spring file runs, and the upstream has no endpoints.
 fn upstream(name: &str, at: Span, named: &UpstreamsByName, diagnostics: &mut Diagnostics) -> Option<Arc<Upstream>> {
     let Some(upstream) = named.get(name) else {
-        if named.has_registry() {
-            return named.discover(name, at, diagnostics);
+        if named.registries() == Registries::None {
+            report_unknown(name, at, named, diagnostics);
         }
-        let near = closest(name, named.names()).map(|near| format!("did you mean `{near}`? otherwise "));
-        let near = near.unwrap_or_default();
-        diagnostics.error(at, format!("unknown upstream `{name}`")).missing(missing(name)).help(format!(
-            "{near}define its endpoints: `upstreams: {{{name}: {{endpoints: [\"http://host:port\"]}}}}`, \
-             or `upstreams: {{{name}: {{dns: {{name: {name}, port: 8080}}}}}}` at the top level of this file; \
-             or name the registry that knows it, such as `eureka.client.service-url.defaultZone`"
-        ));
-        return None;
+        return named.discover(name, at, diagnostics);
     };
     upstream.clone()
+}
+
+fn report_unknown(name: &str, at: Span, named: &UpstreamsByName, diagnostics: &mut Diagnostics) {
+    let near = closest(name, named.names()).map(|near| format!("did you mean `{near}`? otherwise "));
+    let near = near.unwrap_or_default();
+    let outcome = match diagnostics.mistakes {
+        Severity::Warning => " and no registry: its requests get 503, as in Spring",
+        Severity::Error | Severity::Note => "",
+    };
+    diagnostics.mistake(at, format!("unknown upstream `{name}`{outcome}")).missing(missing(name)).help(format!(
+        "{near}define its endpoints: `upstreams: {{{name}: {{endpoints: [\"http://host:port\"]}}}}`, \
+         or `upstreams: {{{name}: {{dns: {{name: {name}, port: 8080}}}}}}` at the top level of this file; \
+         or name the registry that knows it, such as `eureka.client.service-url.defaultZone`"
+    ));
 }

@@ -37,8 +37,12 @@ pub(super) fn has_private_key(value: &str) -> bool {
     value.contains("PRIVATE KEY-----")
 }
 
-/// Returns true for a placeholder without a default: `${NAME}`.
+/// Returns true for a placeholder without a default, `${NAME}`, and for one of a build with a dotted name: `@redis.password@`.
 pub(super) fn is_variable(value: &str) -> bool {
+    let of_build = value.strip_prefix('@').and_then(|rest| rest.strip_suffix('@')).filter(|name| name.contains('.'));
+    if let Some(name) = of_build {
+        return name.chars().all(|c| c.is_ascii_alphanumeric() || ".-_".contains(c));
+    }
     value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).is_some_and(|name| !name.contains([':', '{', '}']))
 }
 

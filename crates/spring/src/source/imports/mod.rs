@@ -284,7 +284,7 @@ impl Reader<'_> {
 
     fn activate_branch(&mut self, branch: &mut Branch, profiles: &Profiles) -> Result<(), LoadError> {
         let mut ignored = Diagnostics::default();
-        if !profiles.accept(&branch.document.node, self.env, &mut Vec::new(), &mut ignored) {
+        if !profiles.accept(branch.document.with_profile(), self.env, &mut Vec::new(), &mut ignored) {
             return Ok(());
         }
         if branch.imports.is_none() {

@@ -200,7 +200,7 @@ pub(crate) fn check_locator(
             let missing =
                 Missing { section: Section::Registry, name: "registry".to_owned(), value, comment: String::new() };
             diagnostics
-                .error(enabled.span, "`discovery.locator` needs a registry, which the file does not name")
+                .mistake(enabled.span, "`discovery.locator` needs a registry, which the file does not name: it makes no routes")
                 .missing(missing)
                 .help(
                     "the application gets it from elsewhere: `bootstrap.yml`, a config server, the environment or Java; add its \
