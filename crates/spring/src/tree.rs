@@ -28,7 +28,7 @@ pub(super) fn add(root: &mut Node, path: &[&str], value: Node) {
     dotted::merge(root, dotted::nested(path.iter().copied(), value));
 }
 
-/// Adds an empty value at `path` below `node`, with the place of the nearest section, and returns it. `None` if that key is
+/// Adds an empty value at `path` below `node`, at the place where the nearest section begins, and returns it. `None` if that key is
 /// there, or if a value is in place of a section.
 pub(super) fn add_missing<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
     let Some((first, rest)) = path.split_first() else { return Some(node) };
@@ -41,7 +41,8 @@ pub(super) fn add_missing<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n m
         return None;
     }
     let position = position.unwrap_or_else(|| {
-        entries.push(((*first).to_owned(), Node { span: node.span.again(), kind: NodeKind::Null }));
+        let span = node.span.again().until(node.span.bytes().range().start);
+        entries.push(((*first).to_owned(), Node { span, kind: NodeKind::Null }));
         entries.len() - 1
     });
     add_missing(&mut entries[position].1, rest)

@@ -86,3 +86,12 @@ fn host_patterns_keep_springs_port_rule() {
         assert!(expected.is_none_or(|expected| migrated.contains(expected)), "{migrated}");
     }
 }
+
+#[test]
+fn a_comment_at_the_head_stays_above_a_section() {
+    let text = "# Owned by the shop team.\nspring.cloud.gateway.routes: [\"a=http://a,Path=/**\"]\n";
+    let yaml = crate::migrate("a.yml", text, &|_| None).unwrap().yaml;
+    let lines: Vec<&str> = yaml.lines().collect();
+    let at = lines.iter().position(|line| *line == "# Owned by the shop team.").expect("at the left margin");
+    assert!(!lines[at + 1].starts_with([' ', '#']), "{yaml}");
+}

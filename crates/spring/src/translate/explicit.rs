@@ -27,7 +27,6 @@ impl Explicit {
     /// file has. Returns true if it was added.
     pub(super) fn add_missing(&mut self, node: &mut Node, path: &[&str], text: &str, reason: &'static str) -> bool {
         let Some(made) = tree::add_missing(node, path) else { return false };
-        made.span = made.span.until(made.span.bytes().range().start);
         made.kind = NodeKind::Scalar(text.to_owned());
         self.reasons.insert(made.span.node, reason);
         true
