@@ -38,6 +38,7 @@ fn every_endpoint_is_described_and_answers_as_described() {
             "setLimit" => b"{\"grant\": 1}",
             "setOverride" | "setRuleOverride" => b"{\"burst-capacity\": 9, \"expires-in\": \"1m\"}",
             "drainEndpoint" => b"{\"expires-in\": \"1m\", \"allow-last\": true}",
+            "setLogLevel" => b"{\"level\": \"info\"}",
             "forceBreaker" => b"{\"state\": \"open\", \"expires-in\": \"1m\"}",
             _ if (method, &*path) == ("POST", "/api/limits/orders") => b"{\"keys\": [{\"key\": \"x\"}]}",
             _ => b"",
