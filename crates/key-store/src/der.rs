@@ -7,6 +7,9 @@ pub(crate) const OCTET_STRING: u8 = 0x04;
 /// `[0]`, constructed.
 pub(crate) const TAGGED: u8 = 0xA0;
 
+/// Bit of a tag: the content has values.
+pub(crate) const CONSTRUCTED: u8 = 0x20;
+
 /// One value.
 #[derive(Clone, Copy)]
 pub(crate) struct Element<'d> {

@@ -6,6 +6,7 @@
 //! A store may have at most [`MAX_STORE_BYTES`] bytes and 5,000,000 hashing rounds, as in Java.
 
 mod aws_lc;
+mod ber;
 mod der;
 mod pfx;
 
@@ -25,7 +26,7 @@ use crate::pfx::Pfx;
 /// Maximum size of a store, in bytes.
 pub const MAX_STORE_BYTES: u64 = 16 << 20;
 
-/// Maximum number of hashing rounds for the checksum, as in Java.
+/// Maximum number of hashing rounds for the checksum and the encryption, as in Java for each.
 const MAX_ROUNDS: u64 = 5_000_000;
 
 /// Private key with its certificates.
@@ -130,9 +131,10 @@ fn open(store: &[u8], password: &str, alias: Option<&str>) -> Result<Contents, K
     }
     // PKCS#12 terminates passwords with a NUL character, so no password contains one.
     let password = CString::new(password).map_err(|_| KeyStoreError::WrongPassword)?;
-    // `None` for a store in BER with indefinite lengths, which AWS-LC reads nevertheless.
-    let pfx = Pfx::parse(store);
-    if pfx.as_ref().and_then(Pfx::rounds).is_some_and(|rounds| rounds > MAX_ROUNDS) {
+    let der = ber::to_der(store).ok_or(KeyStoreError::NotPkcs12)?;
+    // `None` for a store of another form, such as a signed one, which AWS-LC names.
+    let pfx = Pfx::parse(&der);
+    if pfx.as_ref().map_or_else(|| pfx::rounds(&der), Pfx::rounds) > MAX_ROUNDS {
         return Err(KeyStoreError::Unsupported("needs more than 5,000,000 rounds of hashing"));
     }
     let aliases = pfx.as_ref().map(Pfx::aliases).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Outer structure of a store (RFC 7292 §4), which is not encrypted: the names of private keys, and copies with one key.
 
-use crate::der::{self, Element, OCTET_STRING, SEQUENCE, TAGGED};
+use crate::der::{self, CONSTRUCTED, Element, OCTET_STRING, SEQUENCE, TAGGED};
 
 /// 1.2.840.113549.1.7.1, `data`.
 const DATA: [u8; 9] = [0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x01];
@@ -45,12 +45,13 @@ impl<'s> Pfx<'s> {
         Some(Self { version, parts, checksum: whole })
     }
 
-    /// Returns the rounds of hashing that the checksum takes.
-    pub(crate) fn rounds(&self) -> Option<u64> {
-        let mut checksum = der::take_tagged(&mut { self.checksum }, SEQUENCE)?;
-        let (_digest, _salt) = (der::take(&mut checksum)?, der::take(&mut checksum)?);
-        let digits = der::take_tagged(&mut checksum, INTEGER)?;
-        Some(digits.iter().fold(0, |sum: u64, &digit| sum.saturating_mul(256).saturating_add(digit.into())))
+    /// Returns the rounds of hashing that it takes to read the store: for the checksum, each encrypted part, and one key.
+    pub(crate) fn rounds(&self) -> u64 {
+        let of_parts = self.parts.iter().map(|part| match part {
+            Part::Opaque(whole) => rounds(whole),
+            Part::Plain(bags) => bags.iter().map(|bag| rounds(bag.whole)).max().unwrap_or(0),
+        });
+        of_parts.fold(rounds(self.checksum), u64::saturating_add)
     }
 
     /// Returns the names of the private keys. A key without a name has its number.
@@ -100,6 +101,29 @@ impl<'s> Bag<'s> {
         let _value = der::take(&mut content)?;
         Some(Self { whole: bag.whole, is_key, name: der::take_tagged(&mut content, SET).and_then(name) })
     }
+}
+
+/// Returns the rounds of hashing that values name, in DER: each is an INTEGER right behind its salt, an OCTET STRING
+/// (RFC 7292 §4 and App. C, RFC 8018 App. A.2).
+pub(crate) fn rounds(mut values: &[u8]) -> u64 {
+    let (mut sum, mut is_behind_salt) = (0_u64, false);
+    while let Some(Element { tag, content, .. }) = der::take(&mut values) {
+        let found = match tag {
+            INTEGER if is_behind_salt => {
+                content.iter().fold(0, |sum: u64, &digit| sum.saturating_mul(256).saturating_add(digit.into()))
+            }
+            // A string may hold a part of the store.
+            OCTET_STRING => match der::take(&mut { content }) {
+                Some(Element { tag: SEQUENCE, whole, .. }) if whole.len() == content.len() => rounds(content),
+                _ => 0,
+            },
+            _ if tag & CONSTRUCTED != 0 => rounds(content),
+            _ => 0,
+        };
+        sum = sum.saturating_add(found);
+        is_behind_salt = tag == OCTET_STRING;
+    }
+    sum
 }
 
 /// Returns the name among the attributes of a value.

@@ -170,6 +170,45 @@ fn an_alias_selects_one_of_several_keys() {
     assert!(matches!(certificates(&store, PASSWORD), Err(KeyStoreError::SeveralKeys { .. })));
 }
 
+/// Replaces each number of hashing rounds of `store`, one at a time.
+fn with_rounds(store: &[u8], rounds: [u8; 3], of_store: [u8; 3]) -> Vec<Vec<u8>> {
+    let integer = |digits: [u8; 3]| [&[2, 3], digits.as_slice()].concat();
+    let found = store.windows(5).enumerate().filter(|(_, bytes)| *bytes == integer(of_store));
+    let replaced = |at: usize| [&store[..at], integer(rounds).as_slice(), &store[at + 5..]].concat();
+    found.map(|(at, _)| replaced(at)).collect()
+}
+
+#[test]
+fn rounds_of_hashing_have_a_bound_for_checksum_and_encryption() {
+    const OF_STORE: [u8; 3] = [1, 0x11, 0x70];
+    let openssl = Openssl::new("ed25519");
+    let export = |encryption: &str| {
+        let options = format!("-inkey leaf.key -in leaf.pem -iter 70000 -passout pass:{PASSWORD} {encryption}");
+        openssl.export(&options)
+    };
+    for encryption in ["", "-keypbe PBE-SHA1-3DES -certpbe PBE-SHA1-3DES"] {
+        let store = export(encryption);
+        let hostile = with_rounds(&store, [0x7F, 0xFF, 0xFF], OF_STORE);
+        assert_eq!(hostile.len(), 3, "checksum, certificate and key");
+        for store in hostile {
+            for store in [indefinite(&store), store] {
+                let error = identity(&store, PASSWORD, None).unwrap_err();
+                assert_eq!(error, KeyStoreError::Unsupported("needs more than 5,000,000 rounds of hashing"));
+            }
+        }
+        for store in with_rounds(&store, [1, 0x11, 0x71], OF_STORE) {
+            assert_eq!(identity(&store, PASSWORD, None), Err(KeyStoreError::WrongPassword));
+        }
+        assert_eq!(identity(&indefinite(&store), PASSWORD, None), identity(&store, PASSWORD, None));
+    }
+}
+
+/// Returns a store whose outermost value has an indefinite length, as some tools write it.
+fn indefinite(store: &[u8]) -> Vec<u8> {
+    assert_eq!(store[..2], [0x30, 0x82]);
+    [&[0x30, 0x80], &store[4..], &[0, 0]].concat()
+}
+
 #[test]
 fn damaged_stores_are_errors_and_leak_nothing() {
     let openssl = Openssl::new("ed25519");
