@@ -44,6 +44,10 @@ const ACCESS_LOG_QUEUE_BYTES: usize = 8 << 20;
 /// Interval in which all buckets in memory are swept of full ones, one shard at a time.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
+/// Advice for a port in use.
+const REMEDY: &str =
+    "; end the process that has it, or set `server.port` (or SERVER_PORT) to another port, or to 0 for a free one";
+
 /// Error of the start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -61,7 +65,7 @@ pub enum StartError {
         source: io::Error,
     },
     /// The file of the access log cannot be opened.
-    #[error("cannot open the access log {} (`access-log.output`): {source}", path.display())]
+    #[error("cannot open the access log {} (`access-log.output`): {source}; create its folder, or log to `stdout`", path.display())]
     AccessLog {
         /// The file.
         path: PathBuf,
@@ -175,7 +179,10 @@ fn start_traces(config: &Config) -> io::Result<(Option<SpanQueue>, Option<Tracin
 /// Binds one listener per worker.
 fn bind_workers(config: &Config) -> Result<Vec<TcpListener>, StartError> {
     let address = SocketAddr::new(config.server.address.get(), config.server.port.get());
-    let failed = |source| StartError::Listen { address, setting: "server.port", remedy: "", source };
+    let failed = |source: io::Error| {
+        let remedy = if source.kind() == io::ErrorKind::AddrInUse { REMEDY } else { "" };
+        StartError::Listen { address, setting: "server.port", remedy, source }
+    };
     listener::bind(address, config.server.workers().get()).map_err(failed)
 }
 

@@ -46,6 +46,7 @@ fn a_port_in_use_is_reported_with_its_setting() {
         assert_eq!(code, 1, "{text}");
         let expected = format!("tollgate: cannot listen on 127.0.0.1:{port} (`{setting}`): Address already in use");
         assert!(text.lines().last().unwrap().starts_with(&expected), "{text}");
+        assert!(text.contains(&format!("set `{setting}` (or {variable}) to another port")), "{text}");
     }
 }
 

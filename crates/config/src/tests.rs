@@ -7,9 +7,11 @@ use tollgate_limiter::store::redis::Servers;
 
 use crate::*;
 
+mod added_routes;
 mod command_line;
 mod files;
 mod growth;
+mod hostile;
 mod imports;
 mod invalid;
 mod locator;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::form::Form;
 use crate::source::dotted;
-use crate::tree::{add, add_missing, find, is_empty, take};
+use crate::tree::{add, add_missing, find, is_empty, merge_ours, take};
 use crate::{hystrix, misspelled, ribbon, service_discovery, servlet, traces, used};
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::same_name;
@@ -68,13 +68,12 @@ pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnost
     if form == Form::Own {
         // Only profiles are below it, and they are applied already.
         take(&mut whole, &["spring"]);
-        our_section.into_iter().for_each(|section| dotted::merge(&mut whole, section));
+        our_section.into_iter().for_each(|section| merge_ours(&mut whole, section));
         return Normalized { root: whole, ignores_trailing_slash: false };
     }
     let mut result = Node { span: whole.span, kind: NodeKind::Map(Vec::new()) };
     hystrix::move_to_resilience4j(&mut whole, &mut result);
     let has_old_routes = move_roots(&mut whole, &mut result, diagnostics);
-    let has_our_routes = our_section.as_ref().is_some_and(|section| section.get("routes").is_some());
     for (path, name) in MOVED {
         if let Some(node) = take(&mut whole, path) {
             add(&mut result, &[name], node);
@@ -88,7 +87,7 @@ pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnost
         }
     }
     traces::rename(&mut result);
-    our_section.into_iter().for_each(|section| dotted::merge(&mut result, section));
+    our_section.into_iter().for_each(|section| merge_ours(&mut result, section));
     if let Some(phase) = phase
         && let Some(timeout) = add_missing(&mut result, &["server", "shutdown-timeout"])
     {
@@ -105,7 +104,7 @@ pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnost
     used::drop_used(&mut whole, &result);
     report_application_sections(&mut whole, sections, diagnostics);
     report_rest(whole, diagnostics);
-    Normalized { root: result, ignores_trailing_slash: has_old_routes && !has_our_routes }
+    Normalized { root: result, ignores_trailing_slash: has_old_routes }
 }
 
 /// Drops the sections of [`PROTECTION`] that are not switched off, with a warning of each.

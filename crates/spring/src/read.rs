@@ -9,7 +9,7 @@ use crate::normalize::{self, Normalized};
 use crate::source::Env;
 use crate::source::documents::{self, Document};
 use crate::source::dotted::property;
-use crate::source::expansion::Value;
+use crate::source::expansion::{Budget, Lookup, Value};
 use crate::source::placeholder::{self, Resolution};
 use crate::source::{command_line, environment, host, numbers, random};
 use crate::translate::{self, Explicit};
@@ -100,9 +100,9 @@ impl Tree {
             from_environment.or_else(random).or_else(property).or_else(of_host).or_else(group)
         };
         let literal = environment::overlay(root, env, names.arguments, (*form, *first_final), diagnostics);
-        let (section, unresolved) = (String::new(), Vec::new());
-        let mut resolution =
-            Resolution { form: *form, lookup: &lookup, literal: &literal, groups: &groups, section, unresolved };
+        let budget = Budget::default();
+        let lookup = Lookup::new(&lookup, &budget);
+        let mut resolution = Resolution::new(*form, &lookup, &literal, &groups);
         resolution.resolve(root, diagnostics);
         let unresolved = resolution.unresolved;
         if has_lookups.get() || !literal.is_empty() {

@@ -1,5 +1,7 @@
 //! Moves of nodes within a tree, keys in any spelling.
 
+use std::collections::HashMap;
+
 use crate::source::dotted;
 use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
@@ -74,6 +76,28 @@ pub(super) fn filter_lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node
             change(filters);
         }
     });
+}
+
+/// Merges the gateway's own sections into `root`. Its routes come behind those of `root`; one with the id of another takes
+/// its place.
+pub(super) fn merge_ours(root: &mut Node, mut own: Node) {
+    let routes = take(&mut own, &["routes"]);
+    dotted::merge(root, own);
+    let Some(mut routes) = routes else { return };
+    let (Some(Node { kind: NodeKind::Seq(known), .. }), NodeKind::Seq(more)) =
+        (find(root, &["routes"]), &mut routes.kind)
+    else {
+        return add(root, &["routes"], routes);
+    };
+    let id = |route: &Node| Some(route.step("id")?.scalar()?.to_owned());
+    let ids: HashMap<String, usize> =
+        known.iter().enumerate().filter_map(|(at, route)| Some((id(route)?, at))).collect();
+    for route in more.drain(..) {
+        match id(&route).and_then(|id| known.get_mut(*ids.get(&id)?)) {
+            Some(same) => *same = route,
+            None => known.push(route),
+        }
+    }
 }
 
 /// Returns true for a map without values, at any depth.

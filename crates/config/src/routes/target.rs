@@ -106,7 +106,7 @@ pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route]
         if matches!(route, Err(_) | Ok(Ok(None))) {
             diagnostics
                 .warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"))
-                .help(format!("add a route with `Path={path}`; controllers of a Spring application do not exist here"));
+                .help(format!("add a route with `Path={path}`, also in a second file: `tollgate: {{routes: [{{id: …, uri: …, predicates: [Path={path}]}}]}}`; controllers of a Spring application do not exist here"));
         } else if let Ok(Ok(Some(RouteEntry { value: route, .. }))) = route
             && falls_back_to(route, path)
         {

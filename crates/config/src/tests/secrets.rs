@@ -8,7 +8,7 @@ use crate::{Report, migrate, parse};
 const HERE: &str = "SECRET";
 
 /// Values with secrets, in the own form: below the sections of the file.
-const SECTIONS: [&str; 30] = [
+const SECTIONS: [&str; 35] = [
     "redis: {host: a, password: SECRET}",
     "redis:\n  host: a\n  password: \"SECRET\"\n  timeout: x",
     "redis: {host: a, password: '${X:SECRET}'}",
@@ -39,6 +39,11 @@ const SECTIONS: [&str; 30] = [
     "redis: {host: a, password:SECRET}",
     "redis: {url: 'redis:/u:SECRET@h:1'}",
     "redis:\n- password SECRET",
+    "redis: {host: a, password: x, password: SECRET}",
+    "redis: {host: a, port: x}\nredis: {password: SECRET}",
+    "\"redis\": {\"host\": \"a\", \"password\": \"SECRET\", \"port\": \"x\"}",
+    "{\"redis\": {\"host\": \"a\", \"password\": \"SECRET\", \"port\": 1 \"timeout\": 2}}",
+    "redis: {\"host\":\"a\",\"password\":\"SECRET\",\"port\":\"x\"}",
 ];
 
 /// Filters and predicates with secrets.
@@ -65,6 +70,39 @@ const FILTERS: [&str; 22] = [
     "{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1, plan-resolver: {table: {SECRET: gold}}, plans: {gold: {replenish-rate: 5}}}}",
     "{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1, plan-resolver: {Table: {SECRET: gold}}, plans: {gold: {replenish-rate: 5}}}}",
     "name: RequestRateLimiter\n    args:\n      key-resolver: ip\n      replenish-rate: 1\n      plan-resolver:\n        table:\n          a: none\n          \"SECRET\": none",
+];
+
+/// Sections with a secret as a `VALUE`, in the styles of maps.
+const STYLES: [&str; 9] = [
+    "redis: {host: a, password: VALUE}",
+    "redis:\n  host: a\n  passWord: VALUE",
+    "redis.host: a\nredis.password: VALUE",
+    "\"redis\": {\"host\": \"a\", \"password\": VALUE}",
+    "redis: {host: a, password: VALUE, password: b}",
+    "redis: {url: 'redis://u:SECRET@h'}",
+    "management: {tokens: [{name: a, role: read, token: VALUE}]}",
+    "spring.data.redis: {host: a, password: VALUE}",
+    "spring:\n  data:\n    redis: {host: a, password: VALUE}",
+];
+
+/// Styles of a value.
+const VALUES: [&str; 7] =
+    ["SECRET", "'SECRET'", "\"SECRET\"", "\"ESCAPED\"", "!!str SECRET", "&s SECRET", "  # note\n      SECRET"];
+
+/// The same text elsewhere, with an error beside it.
+const ELSEWHERE: [&str; 12] = [
+    "SECRET: 1",
+    "server: {port: SECRET}",
+    "server: {port: x}  # SECRET",
+    "server: {port: x, SECRET: 1}",
+    "{SECRET: {port: x}",
+    "redis: {port: SECRET}",
+    "upstreams: {SECRET: {endpoints: ['SECRET']}}",
+    "routes: [{id: a, uri: SECRET, predicates: [Path=/**]}]",
+    "routes: [{id: a, uri: 'http://SECRET:x', predicates: [Foo=SECRET], filters: [SECRET=1, Foo=SECRET]}]",
+    "routes: [{id: SECRET, uri: 'lb://SECRET', predicates: [Path=/SECRET/**, 'Header=SECRET, (']}]",
+    "spring.cloud.gateway.routes: [{id: SECRET, uri: 'http://a', predicates: [Path=/SECRET], filters: [SECRET=1]}]",
+    "\tSECRET: 1",
 ];
 
 /// Files of properties.
@@ -152,7 +190,10 @@ fn shows(case: &Case, secret: &str) -> Option<String> {
 
 #[test]
 fn no_diagnostic_shows_a_secret() {
-    for mut case in cases() {
+    // A sign more would make something else of them.
+    let urls = ["redis://:SECRET", "redis://u:SECRET/0", "redis://:SECRET/0", "redis://u:SECRET:6379"];
+    let urls = urls.map(|url| case("a.yaml", format!("redis: {{url: '{url}', timeout: x}}\nroutes: []\n")));
+    for mut case in cases().into_iter().chain(urls) {
         let fill = |text: &str| text.replace(HERE, "zq81kx7v");
         case.text = fill(&case.text);
         case.env.iter_mut().for_each(|(_, value)| *value = fill(value));
@@ -190,5 +231,21 @@ proptest! {
         case.text = fill(&text);
         let said = shows(&case, &secret);
         prop_assert!(said.is_none(), "{}\n{}", case.text, said.unwrap_or_default());
+    }
+
+    #[test]
+    fn no_diagnostic_shows_the_value_of_a_secret_at_another_place(
+        section in prop::sample::select(&STYLES[..]),
+        value in prop::sample::select(&VALUES[..]),
+        elsewhere in prop::sample::select(&ELSEWHERE[..]),
+        is_first in any::<bool>(),
+        secret in "[0-9]zq[a-z0-9]{3,7}",
+    ) {
+        let escaped: String = secret.bytes().map(|byte| format!("\\x{byte:02x}")).collect();
+        let section = section.replace("VALUE", value).replace("ESCAPED", &escaped);
+        let parts = if is_first { [section.as_str(), elsewhere] } else { [elsewhere, section.as_str()] };
+        let name = if section.contains("spring") { "application.yml" } else { "a.yaml" };
+        let said = said(&case(name, parts.join("\n").replace(HERE, &secret) + "\n"));
+        prop_assert!(!said.contains(&secret), "{}\n{said}", parts.join("\n"));
     }
 }

@@ -60,6 +60,11 @@ impl Diagnostics {
         self.push(Severity::Warning, Some(at), message.into())
     }
 
+    /// Adds a warning, or a note if the author probably means it.
+    pub fn warn_unless(&mut self, is_meant: bool, at: Span, message: impl Into<String>) -> Help<'_> {
+        self.push(if is_meant { Severity::Note } else { Severity::Warning }, Some(at), message.into())
+    }
+
     /// Adds a note.
     pub fn note(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
         self.push(Severity::Note, Some(at), message.into())
@@ -103,8 +108,25 @@ impl Diagnostics {
 
     /// Adds the errors of the parser.
     pub fn add_syntax_errors(&mut self, problems: Vec<Problem>) {
-        for Problem { at, message, help } in problems {
-            self.error(at, message).with(|pending| pending.help = help);
+        for problem in problems {
+            self.add_problem(Severity::Error, problem);
+        }
+    }
+
+    /// Adds the warnings of the parser.
+    pub fn add_syntax_warnings(&mut self, problems: Vec<Problem>) {
+        for problem in problems {
+            self.add_problem(Severity::Warning, problem);
+        }
+    }
+
+    fn add_problem(&mut self, severity: Severity, Problem { at, message, help, first }: Problem) {
+        let mut added = self.push(severity, Some(at), message);
+        if let Some(first) = first {
+            added = added.beside("; the first is at", first);
+        }
+        if let Some(help) = help {
+            added.help(help);
         }
     }
 

@@ -18,7 +18,7 @@ pub use help::{Help, Reported};
 pub use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted, yaml_key};
 pub use report::{Diagnostic, Report, Severity};
 pub use secrets::{NAMED_VALUES, is_secret_name};
-pub use suggest::{closest, similar, suggest};
+pub use suggest::{closest, is_misspelled, similar, suggest};
 pub use text::{ACCEPTED, DocumentId, Format, Import, Outcome, SourceFile, SourceText};
 pub use unknown::{UnknownKey, UnknownKind, UnknownName};
 

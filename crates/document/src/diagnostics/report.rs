@@ -1,6 +1,5 @@
 //! Diagnostics with their lines, for a terminal or the log.
 
-use std::collections::HashSet;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
@@ -10,7 +9,7 @@ use crate::diagnostics::excerpt;
 use crate::diagnostics::lines::{self, FileLines};
 use crate::diagnostics::missing::{self, Missing, Section};
 use crate::diagnostics::repeats;
-use crate::diagnostics::secrets::{Secret, Secrets, UnknownNames};
+use crate::diagnostics::secrets::{Secret, SecretValues, Secrets, UnknownNames};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
 
@@ -60,8 +59,10 @@ pub struct Report {
     list: Vec<Diagnostic>,
     missing: Vec<Missing>,
     has_other_errors: bool,
-    /// Secrets of each file that has diagnostics; none of the others.
+    /// Secrets of each file; none if there are no diagnostics.
     secrets: Vec<Secrets>,
+    /// Values of all of them.
+    values: SecretValues,
 }
 
 /// A line of a file as excerpts show it. Several diagnostics may be about one long line.
@@ -97,11 +98,11 @@ impl Report {
         let files = lines::of_files(&text);
         let has_acceptances = text.has_acceptances();
         let secrets = secrets(&text, &list, resolved);
-        let elsewhere = secrets.iter().flat_map(Secrets::elsewhere).map(str::to_owned).collect();
+        let values = SecretValues::of(secrets.iter().flat_map(Secrets::texts));
         for problem in &mut list {
             let (Some(lines), Some(secrets)) = (files.get(problem.file), secrets.get(problem.file)) else { continue };
             let line = problem.line.checked_sub(1);
-            let mask = |message: &str| secrets.mask_message(message, lines, line, &elsewhere);
+            let mask = |message: &str| secrets.mask_message(message, lines, line, &values);
             problem.message = mask(&problem.message);
             problem.help = problem.help.take().map(|help| mask(&help));
             let may_be_accepted = problem.severity == Severity::Warning || problem.is_mistake;
@@ -117,7 +118,7 @@ impl Report {
             }
         }
         drop(files);
-        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, secrets }
+        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, secrets, values }
     }
 
     /// Returns the diagnostics, sorted by position.
@@ -157,7 +158,7 @@ impl Report {
     /// filters. Its comment has the commands that use it, with `profiles`. `None` if nothing is missing.
     #[must_use]
     pub fn overlay(&self, files: &[&str], profiles: Option<&str>) -> Option<String> {
-        missing::overlay(&self.missing, files, profiles)
+        missing::overlay(&self.missing, files, profiles).map(|overlay| self.values.mask(&overlay))
     }
 
     /// Returns true if placeholders lack values that an overlay can have.
@@ -235,7 +236,8 @@ impl Report {
         let lines = files.get(problem.file).zip(self.secrets.get(problem.file));
         let above = problem.line.checked_sub(1);
         let masked = lines.zip(above).filter(|((lines, _), above)| *above < lines.count());
-        let masked = masked.map(|((lines, secrets), above)| secrets.mask_line(lines, above).chars().collect());
+        let masked =
+            masked.map(|((lines, secrets), above)| secrets.mask_line(lines, above, &self.values).chars().collect());
         ShownLine { at: (problem.file, problem.line), masked }
     }
 
@@ -269,20 +271,16 @@ impl Report {
     }
 }
 
-/// Returns the secrets of each file, with those that are `resolved`, for the files that `list` is about.
+/// Returns the secrets of each file, with those that are `resolved`. Without a diagnostic, nothing would show one.
 fn secrets(text: &SourceText, list: &[Diagnostic], mut resolved: Vec<Secret>) -> Vec<Secrets> {
     resolved.sort_by_key(|secret| (secret.file, secret.bytes.start));
     let unknown = UnknownNames::of(list.iter().filter_map(|diagnostic| diagnostic.unknown.as_ref()));
-    let with_diagnostics: HashSet<usize> = list.iter().map(|diagnostic| diagnostic.file).collect();
     let of_file = |at: usize| {
         let first = |file| resolved.partition_point(|secret| secret.file < file);
         resolved[first(at)..first(at + 1)].to_vec()
     };
-    let secrets = text.files.iter().enumerate().map(|(at, file)| match with_diagnostics.contains(&at) {
-        true => Secrets::of(file, &unknown).with(of_file(at)),
-        false => Secrets::default(),
-    });
-    secrets.collect()
+    let files = text.files.iter().enumerate().filter(|_| !list.is_empty());
+    files.map(|(at, file)| Secrets::of(file, &unknown).with(of_file(at))).collect()
 }
 
 impl fmt::Display for Report {

@@ -14,6 +14,11 @@ pub fn closest<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c str>) -
         .map(|(_, candidate)| candidate)
 }
 
+/// Returns true if `typed` is probably `meant` with typing errors, and not a name of its own: at most one edit in six letters.
+pub fn is_misspelled(typed: &str, meant: &str) -> bool {
+    6 * strsim::damerau_levenshtein(&typed.to_ascii_lowercase(), &meant.to_ascii_lowercase()) <= typed.len()
+}
+
 /// Suggestions for one name at most.
 const MAX_SIMILAR: usize = 5;
 

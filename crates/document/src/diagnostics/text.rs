@@ -36,7 +36,7 @@ pub struct SourceFile {
 }
 
 /// A document of one of the files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DocumentId {
     /// Index of the file.
     pub file: usize,
@@ -68,6 +68,8 @@ pub enum Outcome {
     Cycle(String),
     /// The file cannot be read, and the reason.
     Unreadable(String),
+    /// It is more than a configuration may have, and of what.
+    TooLarge(String),
     /// It needs a server of this kind.
     Server(String),
     /// The command line names other files.

@@ -1,6 +1,7 @@
 //! The nodes of a text, built from the events of the parser.
 
 mod errors;
+mod expressions;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -132,6 +133,9 @@ impl<'t> Builder<'t> {
             }
             None => false,
         };
+        if is_plain && !is_key {
+            self.expression(&at);
+        }
         if is_key && anchor == 0 {
             return Ok(());
         }

@@ -27,9 +27,11 @@ impl Map {
         let (key, bytes) = self.key.take().unwrap_or_default();
         if key == "<<" {
             self.merged.push((bytes.start, value));
-        } else if self.names.find(&self.entries, &key).is_some() {
+        } else if let Some(at) = self.names.find(&self.entries, &key) {
             let message = format!("duplicate key `{key}`");
-            parsed.problems.push(Problem { at: value.span.key(), message, help: None });
+            let first = self.entries.get(at).map(|(_, first)| first.span.key());
+            let help = Some("remove one of the two, or join their values".to_owned());
+            parsed.problems.push(Problem { at: value.span.key(), message, help, first });
             parsed.unused.push(unused(key, value));
         } else {
             self.entries.push((key, value));
@@ -59,7 +61,7 @@ impl Map {
             NodeKind::Seq(items) => items.into_iter().for_each(|item| self.merge(at, item, parsed)),
             NodeKind::Null | NodeKind::Scalar(_) => {
                 let message = "`<<` merges a map or a list of maps, not a plain value".to_owned();
-                parsed.problems.push(Problem { at: value.span, message, help: None });
+                parsed.problems.push(Problem { at: value.span, message, help: None, first: None });
                 parsed.unused.push(unused(String::new(), value));
             }
         }

@@ -18,6 +18,8 @@ pub struct Parsed {
     pub documents: Vec<Node>,
     /// Syntax errors, tags and duplicate keys.
     pub problems: Vec<Problem>,
+    /// Texts that probably say something else than their author meant.
+    pub warnings: Vec<Problem>,
     /// True if there is a syntax error: the documents are those before it.
     pub is_broken: bool,
     /// Entries of maps that others of the same name replace, and merged values that are no maps.
@@ -42,6 +44,8 @@ pub struct Problem {
     pub message: String,
     /// Remedy.
     pub help: Option<String>,
+    /// Place of the first key of the same name.
+    pub first: Option<Span>,
 }
 
 /// Reads every document of `text`, the content of the file with the index `file`.
@@ -52,7 +56,12 @@ pub fn parse(text: &str, file: usize) -> Parsed {
         Some(at) => {
             let message = "not valid YAML: a character ends a line in YAML 1.1, but not in YAML 1.2".to_owned();
             let help = "U+0085, U+2028 and U+2029 are written as `\\N`, `\\L` and `\\P` in double quotes; break the line elsewhere";
-            broken(Problem { at: Span::new(file, Bytes::new(at..at)), message, help: Some(help.to_owned()) })
+            broken(Problem {
+                at: Span::new(file, Bytes::new(at..at)),
+                message,
+                help: Some(help.to_owned()),
+                first: None,
+            })
         }
     }
 }
@@ -81,7 +90,7 @@ pub fn parse_json(text: &str, file: usize) -> Parsed {
         Ok(_) => read(text, file),
         Err(error) => {
             let at = Span::new(file, Bytes::NONE);
-            broken(Problem { at, message: format!("not valid JSON: {error}"), help: None })
+            broken(Problem { at, message: format!("not valid JSON: {error}"), help: None, first: None })
         }
     }
 }

@@ -21,8 +21,8 @@ impl Described {
 /// Returns the description of an error.
 pub(super) fn describe(kind: &ErrorKind) -> Described {
     use ErrorKind as Kind;
-    let in_brackets = "within `[…]` quote what holds `{`, `[` or `,`: `[\"Path=/{id}\"]`";
-    let in_braces = "within `{…}` quote what holds `{`, `[` or `,`";
+    let in_brackets = "close the `[`, and within it quote what holds `{`, `[` or `,`: `[\"Path=/{id}\"]`";
+    let in_braces = "close the `{`, and within it quote what holds `: `, `{`, `[` or `,`: `{title: \"a: b\"}`";
     let unclosed = "a `[` or `{` is never closed, or a value is missing";
     let (message, help, is_about_collection) = match kind {
         Kind::ExpectedFlowSequenceSeparator | Kind::InvalidColonPlacement => {
@@ -56,6 +56,9 @@ pub(super) fn describe(kind: &ErrorKind) -> Described {
             "indent with spaces, not tabs; quote a value that begins with `@`, `%` or `` ` ``",
             false,
         ),
+        Kind::TabInPlainScalar | Kind::TabAtBlockScalarStart => {
+            ("found a tab before the text of a line", "indent with spaces, not tabs", false)
+        }
         Kind::ExpectedBlockSequenceEntry => (
             "did not find expected '-' indicator",
             "what belongs to a list item is indented further than its `-`",

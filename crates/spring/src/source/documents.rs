@@ -1,11 +1,13 @@
 //! The documents of a configuration: dotted keys expanded, those of the active profiles joined into one tree.
 
+use std::collections::HashMap;
+
 use crate::form::Form;
 use crate::source::Env;
 use crate::source::dotted;
 use crate::source::files;
 use crate::source::import_reports;
-use crate::source::profiles::Profiles;
+use crate::source::profiles::{Profiles, condition};
 use tollgate_document::diagnostics::{Diagnostics, DocumentId, Format, Import, SourceFile, SourceText};
 use tollgate_document::java_properties::{self, BadEscape};
 use tollgate_document::yaml::{self, Bytes, NameIndex, Node, NodeKind, Parsed, Problem, Span};
@@ -39,10 +41,10 @@ pub fn read(text: &SourceText, diagnostics: &mut Diagnostics) -> Vec<Document> {
         documents.extend(read_file(text, file, diagnostics));
     }
     diagnostics.root = documents.first().map_or(Span::ROOT, |document: &Document| document.node.span);
-    let position = |document: &Document| text.documents.iter().position(|id| *id == document.id);
-    if !text.documents.is_empty() {
-        documents.retain(|document| position(document).is_some());
-        documents.sort_by_cached_key(position);
+    let positions: HashMap<DocumentId, usize> = text.documents.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+    if !positions.is_empty() {
+        documents.retain(|document| positions.contains_key(&document.id));
+        documents.sort_by_key(|document| positions.get(&document.id));
     }
     documents
 }
@@ -50,8 +52,9 @@ pub fn read(text: &SourceText, diagnostics: &mut Diagnostics) -> Vec<Document> {
 /// Parses one file of `text`.
 pub fn read_file(text: &SourceText, file: usize, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let Some(source) = text.files.get(file) else { return Vec::new() };
-    let Parsed { documents, problems, .. } = parse(source, file);
+    let Parsed { documents, problems, warnings, .. } = parse(source, file);
     diagnostics.add_syntax_errors(problems);
+    diagnostics.add_syntax_warnings(warnings);
     if source.format == Format::Properties {
         report_utf8(&documents, diagnostics);
     }
@@ -82,6 +85,7 @@ fn parse(source: &SourceFile, file: usize) -> Parsed {
                     at: Span::new(file, Bytes::new(at..at)),
                     message: "`\\u` needs four hexadecimal digits behind it".to_owned(),
                     help: Some("a backslash itself is written `\\\\`".to_owned()),
+                    first: None,
                 };
                 Parsed { problems: vec![problem], ..Parsed::default() }
             }
@@ -172,10 +176,11 @@ pub fn join(
     }
     let mut whole: Option<Node> = None;
     for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
+        let is_of_profile = document.is_of_profile || condition(&document.node).is_some();
         import_reports::document(&document.node, document.id, imports, diagnostics);
         match &mut whole {
             None => whole = Some(document.node),
-            Some(node) => overlay(node, document.node, "", form, diagnostics),
+            Some(node) => overlay(node, document.node, "", (form, is_of_profile), diagnostics),
         }
     }
     whole.unwrap_or(Node { span: diagnostics.root, kind: NodeKind::Map(Vec::new()) })
@@ -184,7 +189,13 @@ pub fn join(
 /// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
 /// Reports a text in place of a map at `path`, and a map in place of a text; a Spring file keeps both. An empty value does
 /// not replace a map, as in Spring.
-fn overlay(under: &mut Node, mut over: Node, path: &str, form: Form, diagnostics: &mut Diagnostics) {
+fn overlay(
+    under: &mut Node,
+    mut over: Node,
+    path: &str,
+    (form, is_of_profile): (Form, bool),
+    diagnostics: &mut Diagnostics,
+) {
     if form == Form::Spring && dotted::keep_own_value(under, &mut over) {
         return;
     }
@@ -195,7 +206,7 @@ fn overlay(under: &mut Node, mut over: Node, path: &str, form: Form, diagnostics
                 match names.find(entries, &key).and_then(|at| entries.get_mut(at)) {
                     Some((name, old)) => {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                        overlay(old, value, &path, form, diagnostics);
+                        overlay(old, value, &path, (form, is_of_profile), diagnostics);
                     }
                     None => entries.push((key, value)),
                 }
@@ -203,6 +214,12 @@ fn overlay(under: &mut Node, mut over: Node, path: &str, form: Form, diagnostics
         }
         (NodeKind::Map(entries), kind) if !entries.is_empty() && is_empty(&kind) => {}
         (old, kind) => {
+            if let (NodeKind::Seq(routes), NodeKind::Seq(others)) = (&*old, &kind)
+                && !routes.is_empty()
+                && !others.is_empty()
+            {
+                report_replaced_routes(path, (under.span, over.span), is_of_profile, diagnostics);
+            }
             let is_map = |kind: &NodeKind| matches!(kind, NodeKind::Map(entries) if !entries.is_empty());
             if is_map(old) != is_map(&kind) && !is_empty(old) && !is_empty(&kind) {
                 let words = |is_map: bool| if is_map { "a map of keys" } else { "a value" };
@@ -216,6 +233,25 @@ fn overlay(under: &mut Node, mut over: Node, path: &str, form: Form, diagnostics
             under.span = over.span;
         }
     }
+}
+
+/// Warns of a list of routes in place of another one; in a document for a profile, that is the usual way.
+fn report_replaced_routes(
+    path: &str,
+    (replaced, at): (Span, Span),
+    is_of_profile: bool,
+    diagnostics: &mut Diagnostics,
+) {
+    let is_list = path == "routes"
+        || path.ends_with(".routes") && ["spring.", "tollgate."].iter().any(|root| path.starts_with(root));
+    if !is_list {
+        return;
+    }
+    let message = format!("`{path}` here leaves out the routes");
+    let help = diagnostics.warn_unless(is_of_profile, at.key(), message).beside(" at", replaced.key());
+    help.help(
+        "a list replaces a list, as in Spring; `tollgate: {routes: […]}` adds routes, or replaces those of the same id",
+    );
 }
 
 fn is_empty(kind: &NodeKind) -> bool {

@@ -1,9 +1,18 @@
-//! Values of the placeholders in a text.
+//! Values of the placeholders in a text, within a bound: properties that name each other multiply.
+
+use std::cell::Cell;
 
 use crate::source::unset::Unset;
 
 /// Nesting of placeholders at most: a bound for defaults that refer to themselves.
 pub(super) const MAX_DEPTH: usize = 16;
+
+/// Bytes that the placeholders of a configuration may have in total, those of inner ones once for each outer one.
+const MAX_BYTES: usize = 16 << 20;
+/// Bytes that each placeholder counts as, besides those of its value.
+const BYTES_OF_PLACEHOLDER: usize = 64;
+/// Error of placeholders beyond the bound.
+pub(super) const TOO_LARGE: &str = "the placeholders have more than 16 MiB of values in all";
 
 /// Value of a placeholder's name.
 pub enum Value {
@@ -13,15 +22,56 @@ pub enum Value {
     Text(String),
 }
 
+/// Bytes that placeholders may still have.
+#[derive(Debug)]
+pub struct Budget(Cell<usize>);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(Cell::new(MAX_BYTES))
+    }
+}
+
+/// Values of names, as many as a budget allows.
+pub struct Lookup<'l> {
+    value: &'l dyn Fn(&str) -> Option<Value>,
+    budget: &'l Budget,
+}
+
+impl<'l> Lookup<'l> {
+    /// Returns the values of `value`, within `budget`.
+    pub fn new(value: &'l dyn Fn(&str) -> Option<Value>, budget: &'l Budget) -> Self {
+        Self { value, budget }
+    }
+
+    /// Returns the value of a name.
+    pub(super) fn get(&self, name: &str) -> Option<Value> {
+        let value = (self.value)(name);
+        let bytes = value.as_ref().map_or(0, |(Value::Literal(text) | Value::Text(text))| text.len());
+        self.spend(bytes + BYTES_OF_PLACEHOLDER);
+        value
+    }
+
+    fn spend(&self, bytes: usize) {
+        let Budget(left) = self.budget;
+        left.set(left.get().saturating_sub(bytes));
+    }
+
+    /// Returns true if the budget is used up.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.budget.0.get() == 0
+    }
+}
+
 /// Expansion of the placeholders of a text.
 pub(super) struct Expansion<'l> {
-    lookup: &'l dyn Fn(&str) -> Option<Value>,
+    lookup: &'l Lookup<'l>,
     /// Placeholders without a value: the text is incomplete.
     pub(super) unset: Vec<Unset>,
 }
 
 impl<'l> Expansion<'l> {
-    pub(super) fn new(lookup: &'l dyn Fn(&str) -> Option<Value>) -> Self {
+    pub(super) fn new(lookup: &'l Lookup<'l>) -> Self {
         Self { lookup, unset: Vec::new() }
     }
 
@@ -34,6 +84,9 @@ impl<'l> Expansion<'l> {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(start) = rest.find("${") {
+            if self.lookup.is_exhausted() {
+                return Err(TOO_LARGE.to_owned());
+            }
             let (before, from) = rest.split_at(start);
             out.push_str(before);
             let inside = &from[2..];
@@ -43,13 +96,14 @@ impl<'l> Expansion<'l> {
             let (inside, after) = (&inside[..end], &inside[end + 1..]);
             let (name, default) = inside.split_once(':').map_or((inside, None), |(name, text)| (name, Some(text)));
             let name = name.trim();
-            match ((self.lookup)(name), default) {
+            match (self.lookup.get(name), default) {
                 (Some(Value::Literal(value)), _) => out.push_str(&value),
                 (Some(Value::Text(text)), _) => out.push_str(&self.expand(&text, depth + 1)?),
                 (None, Some(default)) => out.push_str(&self.expand(default, depth + 1)?),
                 (None, None) if self.unset.iter().any(|unset| unset.name == name) => {}
                 (None, None) => {
                     let before = &text[..text.len() - from.len()];
+                    self.lookup.spend(text.len());
                     self.unset.push(Unset::new(name, before, after));
                 }
             }
@@ -93,6 +147,8 @@ mod tests {
     }
 
     fn expand(text: &str) -> Result<String, String> {
+        let budget = Budget::default();
+        let lookup = Lookup::new(&lookup, &budget);
         let mut expansion = Expansion::new(&lookup);
         let expanded = expansion.expand(text, 0);
         expansion.unset.first().map_or(expanded, |unset| Err(unset.message()))
@@ -116,5 +172,26 @@ mod tests {
         assert!(expand("${NOPE}").unwrap_err().contains("not set"));
         assert!(expand("${HOST").unwrap_err().contains("never closed"));
         assert!(expand("${loop}").unwrap_err().contains("leads back"));
+    }
+
+    #[test]
+    fn placeholders_that_multiply_have_a_bound() {
+        let steps = Cell::new(0);
+        let tenfold = |name: &str| {
+            steps.set(steps.get() + 1);
+            let step: u32 = name.strip_prefix('a')?.parse().ok()?;
+            Some(Value::Text(if step == 0 { "x".to_owned() } else { format!("${{a{}}}", step - 1).repeat(10) }))
+        };
+        let unset: String = (0..100_000).map(|at| format!("${{none{at}}}")).collect();
+        for text in ["${a12}", "${none}${a12}", "${none:${a12}}", unset.as_str()] {
+            steps.set(0);
+            let budget = Budget::default();
+            let lookup = Lookup::new(&tenfold, &budget);
+            assert_eq!(Expansion::new(&lookup).expand(text, 0), Err(TOO_LARGE.to_owned()));
+            assert!(steps.get() < 300_000, "{}", steps.get());
+        }
+        let budget = Budget::default();
+        let lookup = Lookup::new(&tenfold, &budget);
+        assert_eq!(Expansion::new(&lookup).expand("${a3}", 0), Ok("x".repeat(1000)));
     }
 }

@@ -1,6 +1,7 @@
 //! Files, and the files of profiles beside them.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -35,11 +36,22 @@ impl LoadError {
     }
 }
 
-/// Reads the file at `path`, in the format of its extension unless `format` says another. Properties are ISO-8859-1 unless
-/// `is_utf8`.
-pub(super) fn read_one(path: &Path, (format, is_utf8): (Option<Format>, bool)) -> Result<SourceFile, LoadError> {
+/// Reads the file at `path`, of at most `max_bytes`, in the format of its extension unless `format` says another. Properties
+/// are ISO-8859-1 unless `is_utf8`.
+pub(super) fn read_one(
+    path: &Path,
+    (format, is_utf8): (Option<Format>, bool),
+    max_bytes: usize,
+) -> Result<SourceFile, LoadError> {
     let unreadable = |source: io::Error| LoadError::Unreadable { path: path.to_owned(), source };
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unreadable)?;
+    // Some files, such as a device, have no end.
+    file.take(max_bytes as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > max_bytes {
+        let message = "the files of a configuration have at most 16 MiB";
+        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
+    }
     let is_properties = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("properties"));
     let format = format.unwrap_or(if is_properties { Format::Properties } else { Format::Yaml });
     let text = java_properties::decode(&bytes, is_utf8 || format != Format::Properties);

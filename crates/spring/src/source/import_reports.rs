@@ -67,6 +67,9 @@ fn report(import: &Import, at: Span, diagnostics: &mut Diagnostics) {
                 .error(at, format!("`spring.config.import`: `{location}` cannot be read: {why}"))
                 .help("a file is UTF-8, or ISO-8859-1 if its name ends in `.properties`");
         }
+        Outcome::TooLarge(why) => diagnostics
+            .error(at, format!("`spring.config.import`: `{location}` is not read: {why}"))
+            .help("import fewer or smaller files; links in a folder may lead back to it"),
         Outcome::Cycle(path) => diagnostics
             .warn(at, format!("`spring.config.import` leads back to {path}, which is read once"))
             .help("remove this import"),

@@ -8,13 +8,16 @@ use std::collections::HashSet;
 
 use crate::form::Form;
 use crate::source::environment::{Literal, variable};
-use crate::source::expansion::{Expansion, MAX_DEPTH, Value};
+use crate::source::expansion::{Expansion, Lookup, MAX_DEPTH, TOO_LARGE, Value};
 use crate::source::unset::{self, Unset};
 use tollgate_document::diagnostics::{Diagnostics, Help, Missing};
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// Help for a placeholder without a value.
 const UNSET: &str = "set it in the environment, or write a default: `${NAME:default}`";
+/// Help for placeholders that multiply.
+const FEWER: &str =
+    "a property that names another one ten times, and that one a third one, has a hundred copies: write the value";
 /// Help for a placeholder of a build.
 const OF_BUILD: &str = "Maven's resource filtering was not done: take the file that the build has written, `target/classes/application.yml`, or write the value";
 
@@ -41,20 +44,27 @@ impl Unresolved {
 /// Resolution of the placeholders of a tree.
 pub struct Resolution<'r> {
     /// Form of the tree: only an `application.yml` has placeholders of a build, and sections of an application.
-    pub form: Form,
-    /// Returns the value of a name.
-    pub lookup: &'r dyn Fn(&str) -> Option<Value>,
+    form: Form,
+    /// Values of names.
+    lookup: &'r Lookup<'r>,
     /// Places without placeholders.
-    pub literal: &'r Literal,
+    literal: &'r Literal,
     /// Groups of the regular expressions of the tree.
-    pub groups: &'r HashSet<String>,
+    groups: &'r HashSet<String>,
     /// Section at the top of the tree that the values stand in.
-    pub section: String,
+    section: String,
     /// Values with names that have neither a value nor a default. They are errors only in values with an effect.
     pub unresolved: Vec<Unresolved>,
+    /// True if the placeholders have more text than they may, which is an error.
+    is_too_large: bool,
 }
 
-impl Resolution<'_> {
+impl<'r> Resolution<'r> {
+    /// Creates a resolution by `lookup` for a tree of this form, without placeholders at the places in `literal`.
+    pub fn new(form: Form, lookup: &'r Lookup<'r>, literal: &'r Literal, groups: &'r HashSet<String>) -> Self {
+        Self { form, lookup, literal, groups, section: String::new(), unresolved: Vec::new(), is_too_large: false }
+    }
+
     /// Resolves every placeholder below `node`. From then on, diagnostics about unresolved values are muted.
     pub fn resolve(&mut self, node: &mut Node, diagnostics: &mut Diagnostics) {
         let NodeKind::Map(sections) = &mut node.kind else { return self.value(node, "", diagnostics) };
@@ -105,7 +115,12 @@ impl Resolution<'_> {
                 (format!("`@{name}@` is a placeholder of the application's build"), OF_BUILD, missing)
             });
         }
-        if let Some((message, help, missing)) = problem {
+        if self.lookup.is_exhausted() {
+            if !std::mem::replace(&mut self.is_too_large, true) {
+                diagnostics.error(at, TOO_LARGE).help(FEWER);
+            }
+            diagnostics.mute(at);
+        } else if let Some((message, help, missing)) = problem {
             let missing = if self.form == Form::Spring { missing } else { Vec::new() };
             self.unresolved.push(Unresolved { at, message, help, missing });
             diagnostics.mute(at);
@@ -146,20 +161,13 @@ impl Resolution<'_> {
 }
 
 /// Resolves the placeholders below `node`. Those without a value stay.
-pub(super) fn resolve_quietly(node: &mut Node, lookup: &dyn Fn(&str) -> Option<Value>) {
-    let (literal, groups) = (&Literal::new(), &HashSet::new());
-    let (section, unresolved) = (String::new(), Vec::new());
-    let mut resolution = Resolution { form: Form::Own, lookup, literal, groups, section, unresolved };
-    resolution.resolve(node, &mut Diagnostics::default());
+pub(super) fn resolve_quietly(node: &mut Node, lookup: &Lookup<'_>) {
+    Resolution::new(Form::Own, lookup, &Literal::new(), &HashSet::new()).resolve(node, &mut Diagnostics::default());
 }
 
 /// Replaces the placeholders of Maven in `text`, a value of the key `key` in `section`. Returns the name of one without a value, and
 /// the property that would give it one.
-fn fill_in(
-    text: &mut String,
-    (section, key): (&str, &str),
-    lookup: &dyn Fn(&str) -> Option<Value>,
-) -> Option<(String, Vec<Missing>)> {
+fn fill_in(text: &mut String, (section, key): (&str, &str), lookup: &Lookup<'_>) -> Option<(String, Vec<Missing>)> {
     for _ in 0..MAX_DEPTH {
         let OfMaven { before, name, after } = of_maven(text, key)?;
         match of_build(name, lookup) {
@@ -171,8 +179,8 @@ fn fill_in(
 }
 
 /// Returns the value that the environment or a property gives to `@name@`.
-fn of_build(name: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Option<String> {
-    match lookup(name)? {
+fn of_build(name: &str, lookup: &Lookup<'_>) -> Option<String> {
+    match lookup.get(name)? {
         Value::Literal(value) => Some(value),
         // The property is itself a placeholder, as in `server.port: @server.port@`, and so has no value.
         Value::Text(text) if maven_name(&text).is_some() => None,

@@ -1,6 +1,6 @@
 //! Active profiles, and the documents and files that they select.
 
-use crate::source::expansion::Value;
+use crate::source::expansion::{Budget, Lookup, Value};
 use crate::source::placeholder;
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::canonical;
@@ -136,7 +136,7 @@ fn with_environment(node: &Node, env: &dyn Fn(&str) -> Option<String>) -> Node {
     let mut node = node.clone();
     let lookup = |name: &str| placeholder::in_environment(name, env).map(Value::Literal);
     // An unresolved placeholder stays among the active profiles and matches none.
-    placeholder::resolve_quietly(&mut node, &lookup);
+    placeholder::resolve_quietly(&mut node, &Lookup::new(&lookup, &Budget::default()));
     node
 }
 

@@ -144,10 +144,12 @@ fn example(words: &[String], (section, key): (&str, &str), before: &str, after: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::expansion::{Expansion, Value};
+    use crate::source::expansion::{Budget, Expansion, Lookup, Value};
 
-    fn of_text(text: &str, key: &str, lookup: &dyn Fn(&str) -> Option<Value>) -> Vec<Missing> {
-        let mut expansion = Expansion::new(lookup);
+    fn of_text(text: &str, key: &str, value: &dyn Fn(&str) -> Option<Value>) -> Vec<Missing> {
+        let budget = Budget::default();
+        let lookup = Lookup::new(value, &budget);
+        let mut expansion = Expansion::new(&lookup);
         let is_whole = expansion.expand(text, 0).is_ok();
         if is_whole { missing(&expansion.unset, "routes", key) } else { Vec::new() }
     }

@@ -4,14 +4,15 @@ mod misspelled;
 mod names;
 mod texts;
 mod unknown;
+mod values;
 mod walk;
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 pub use self::names::is_secret_name;
 pub use self::texts::NAMED_VALUES;
 pub(super) use self::unknown::UnknownNames;
+pub(super) use self::values::SecretValues;
 pub(super) use self::walk::Secret;
 use self::walk::Walk;
 use crate::diagnostics::lines::FileLines;
@@ -23,8 +24,6 @@ use crate::yaml::{self, Node};
 const MASK: &str = "****";
 /// Shortest secret that is replaced in messages; shorter ones are too likely to be a part of other words.
 const SHORTEST: usize = 3;
-/// Shortest secret that is replaced in messages about other lines, where they quote it.
-const SHORTEST_ELSEWHERE: usize = 8;
 
 /// Secrets of one file.
 #[derive(Clone, Debug, Default)]
@@ -89,38 +88,38 @@ impl Secrets {
         Self { resolved, ..self }
     }
 
-    fn texts(&self) -> impl Iterator<Item = &str> {
+    /// Returns the values of the secrets.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         self.all.iter().chain(&self.resolved).map(|secret| secret.text.as_str())
     }
 
-    /// Returns the values that are masked in messages about other lines.
-    pub(super) fn elsewhere(&self) -> impl Iterator<Item = &str> {
-        self.texts().filter(|text| text.len() >= SHORTEST_ELSEWHERE)
-    }
-
-    /// Returns the line at `at` with each character of a secret replaced by `*`. Columns stay the same.
-    pub(super) fn mask_line(&self, lines: &FileLines<'_>, at: usize) -> String {
+    /// Returns the line at `at` with each character of a secret, and of one of the `values`, replaced by `*`. Columns stay the
+    /// same.
+    pub(super) fn mask_line(&self, lines: &FileLines<'_>, at: usize, values: &SecretValues) -> String {
         let (line, bytes) = (lines.line(at), lines.bytes(at));
         let mut ranges = self.masked_in(&bytes).to_vec();
         ranges.extend(texts::comment_with_secret(line).map(|start| bytes.start + start + 1..bytes.end));
+        ranges.extend(values.places(line).map(|place| bytes.start + place.start..bytes.start + place.end));
         ranges.sort_by_key(|range| range.start);
         let mut ranges = ranges.into_iter().peekable();
         let indentation = line.len() - line.trim_start().len();
+        let mut masked_until = 0;
         let mut is_secret = |at: usize| {
-            while ranges.next_if(|range| range.end <= bytes.start + at).is_some() {}
-            at >= indentation && ranges.peek().is_some_and(|range| range.contains(&(bytes.start + at)))
+            while let Some(range) = ranges.next_if(|range| range.start <= bytes.start + at) {
+                masked_until = masked_until.max(range.end);
+            }
+            at >= indentation && bytes.start + at < masked_until
         };
         line.char_indices().map(|(at, c)| if is_secret(at) { '*' } else { c }).collect()
     }
 
-    /// Returns `message` without the secrets of the line at `at`, without values of `elsewhere` that it quotes, and without
-    /// passwords of URLs.
+    /// Returns `message` without the secrets of the line at `at`, without `values`, and without passwords of URLs.
     pub(super) fn mask_message(
         &self,
         message: &str,
         lines: &FileLines<'_>,
         at: Option<usize>,
-        elsewhere: &HashSet<String>,
+        values: &SecretValues,
     ) -> String {
         let secrets: Vec<&str> = match at {
             Some(at) => self.texts_in(&lines.bytes(at)),
@@ -133,7 +132,7 @@ impl Secrets {
             // A part of a URL.
             let before_host = part.rsplit_once('@').map_or(part, |(user, _)| user);
             let is_in = |secret: &&str| secret.contains(part) || secret.contains(before_host);
-            elsewhere.contains(part) || before_host.len() >= SHORTEST && secrets.iter().any(is_in)
+            before_host.len() >= SHORTEST && secrets.iter().any(is_in)
         };
         let shown: Vec<&str> = parts
             .iter()
@@ -144,7 +143,7 @@ impl Secrets {
         for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
             masked = masked.replace(secret, MASK);
         }
-        masked.split('`').map(without_passwords).collect::<Vec<_>>().join("`")
+        values.mask(&masked).split('`').map(without_passwords).collect::<Vec<_>>().join("`")
     }
 
     /// Returns the masked bytes that overlap those of a line.

@@ -11,7 +11,7 @@ fn file(text: &str) -> SourceFile {
 /// Returns `text` as excerpts show it.
 fn masked_with(text: &str, unknown: &UnknownNames) -> String {
     let (secrets, lines) = (Secrets::of(&file(text), unknown), FileLines::of(text));
-    (0..lines.count()).map(|at| secrets.mask_line(&lines, at)).collect::<Vec<_>>().join("\n")
+    (0..lines.count()).map(|at| secrets.mask_line(&lines, at, &SecretValues::default())).collect::<Vec<_>>().join("\n")
 }
 
 fn masked(text: &str) -> String {
@@ -21,8 +21,7 @@ fn masked(text: &str) -> String {
 /// Returns a message about the line at `at` of `text`.
 fn message(message: &str, text: &str, at: Option<usize>) -> String {
     let secrets = Secrets::of(&file(text), &UnknownNames::default());
-    let elsewhere = secrets.elsewhere().map(str::to_owned).collect();
-    secrets.mask_message(message, &FileLines::of(text), at, &elsewhere)
+    secrets.mask_message(message, &FileLines::of(text), at, &SecretValues::of(secrets.texts()))
 }
 
 #[test]
@@ -34,6 +33,9 @@ fn secrets_are_masked_and_columns_stay() {
         ("  spring.data.redis.password: abc # note", "  spring.data.redis.password: *** # note"),
         ("  url: redis://user:pä:s@s@host:6379/0", "  url: redis://user:******@host:6379/0"),
         ("  url: 'redis://:a/b@host'", "  url: 'redis://:***@host'"),
+        ("  url: 'redis://:a/b'", "  url: 'redis://:***'"),
+        ("  url: redis://:123456", "  url: redis://:******"),
+        ("  url: redis://user:6379x/0", "  url: redis://user:*******"),
         ("  listOfServers: \"a:80, u:pw@h:1,b:2\"", "  listOfServers: \"a:80, u:**@h:1,b:2\""),
         ("a.ribbon.listOfServers=u:pw@h:1", "a.ribbon.listOfServers=u:**@h:1"),
         ("- AddRequestHeader=Authorization, Bearer x, y", "- AddRequestHeader=Authorization, ***********"),
@@ -74,6 +76,10 @@ fn other_values_are_shown() {
         "redis: {password: '${REDIS_PASSWORD}', timeout: 1s}",
         "  args: {redis-rate-limiter.requestedTokens: 1, algorithm: token-bucket}",
         "  uri: http://localhost:8080/a@b",
+        "- uri: http://localhost:8080/a:b",
+        "- uri: http://[::1]:8080/",
+        "- uri: http://${HOST:a}:${PORT:80}/",
+        "  nodes: redis://a:1,b:2",
         "- AddRequestHeader=X-Colour, red",
         "  key-resolver: header:x-api-key",
         "  args: {key-resolvers: [ip, cookie:session], a: '${PORT:80}'}",
@@ -94,7 +100,9 @@ fn messages_do_not_repeat_a_secret() {
         ("found `a\"b c`", "a: 1\npassword: \"a\\\"b c\"", Some(1), "found `****`"),
         // A value of another line.
         ("`hunter2-long` is no number", "a: 1\npassword: hunter2-long", Some(0), "`****` is no number"),
+        ("hunter2-longer is no number", "a: 1\npassword: hunter2-long", Some(0), "****er is no number"),
         ("`redis` is no number", "a: 1\npassword: redis", Some(0), "`redis` is no number"),
+        ("`password` is no number", "a: 1\npassword: password", Some(0), "`password` is no number"),
     ] {
         assert_eq!(message(words, text, at), shown);
     }
@@ -129,7 +137,10 @@ fn a_text_that_cannot_be_read_is_masked_if_it_mentions_a_secret() {
         assert_eq!(masked(text), text);
     }
     let properties = Secrets::of(&SourceFile::new("a.properties", "password=hunter2\\u12"), &UnknownNames::default());
-    assert_eq!(properties.mask_line(&FileLines::of("password=hunter2\\u12"), 0), "*".repeat(20));
+    assert_eq!(
+        properties.mask_line(&FileLines::of("password=hunter2\\u12"), 0, &SecretValues::default()),
+        "*".repeat(20)
+    );
 }
 
 #[test]
@@ -232,6 +243,7 @@ fn unknown_names_are_masked_as_the_suggested_ones() {
         assert_eq!(masked_with(line, &names), masked);
     }
     let secrets = Secrets::of(&file("client-scr: abc"), &names);
-    let shown = secrets.mask_message("found `abc`", &FileLines::of("client-scr: abc"), Some(0), &HashSet::new());
+    let shown =
+        secrets.mask_message("found `abc`", &FileLines::of("client-scr: abc"), Some(0), &SecretValues::default());
     assert_eq!(shown, "found `****`");
 }

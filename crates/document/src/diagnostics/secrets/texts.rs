@@ -110,22 +110,50 @@ pub(super) fn find_key_ids(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
+/// Returns true for an address or a network, also if it is a wrong one, such as `203.0.113.300`.
 fn is_network(text: &str) -> bool {
     let address = text.split('/').next().unwrap_or(text);
     let has_form = text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':' | b'/'));
-    has_form && (text.contains('/') || address.parse::<IpAddr>().is_ok())
+    let is_range =
+        text.matches('.').count() > 2 && text.bytes().all(|byte| byte.is_ascii_digit() || b".*-/".contains(&byte));
+    is_range || has_form && (text.contains('/') || text.contains("::") || address.parse::<IpAddr>().is_ok())
 }
 
 /// Finds passwords of the URLs of a value: `scheme://user:password@host`. All signs before the last `@` of a URL may be of the
 /// password.
 pub(super) fn find_urls(text: &str, found: &mut Vec<Range<usize>>) {
-    const SEPARATOR: &str = "//";
-    let mut starts = text.match_indices(SEPARATOR).map(|(at, _)| at + SEPARATOR.len()).peekable();
-    while let Some(start) = starts.next() {
-        let end = starts.peek().map_or(text.len(), |next| next - SEPARATOR.len());
-        let url = text.get(start..end).unwrap_or_default();
+    for (start, url) in urls(text) {
         found.extend(password(url).map(|range| start + range.start..start + range.end));
     }
+}
+
+/// Finds what may be passwords of URLs whose host is missing: `redis://:secret`, `redis://user:secret/0`, with and without the
+/// path. Digits are a port, a placeholder is none.
+pub(super) fn find_urls_without_host(text: &str, found: &mut Vec<Range<usize>>) {
+    for (start, url) in urls(text) {
+        let Some(user) = url.find(|c: char| !(c.is_alphanumeric() || "-._~%".contains(c))) else { continue };
+        let Some(behind) = url[user..].strip_prefix(':').filter(|behind| !behind.contains('@')) else { continue };
+        let after_digits = behind.trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_longer = after_digits.starts_with(|c: char| c.is_alphanumeric() || "-_.~%!$&*+=:".contains(c));
+        let is_port = (1..=5).contains(&(behind.len() - after_digits.len())) && !is_longer;
+        let is_other = behind.trim_start().is_empty() || behind.starts_with(['$', '{', '#', ' ']);
+        if !is_port && !is_other {
+            let start = start + user + 1;
+            let host = behind.find(['/', '?', '#']).filter(|end| *end > 0);
+            found.extend(host.map(|end| start..start + end).into_iter().chain([start..start + behind.len()]));
+        }
+    }
+}
+
+/// Returns the texts behind `//` with their positions.
+fn urls(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    const SEPARATOR: &str = "//";
+    let mut starts = text.match_indices(SEPARATOR).map(|(at, _)| at + SEPARATOR.len()).peekable();
+    std::iter::from_fn(move || {
+        let start = starts.next()?;
+        let end = starts.peek().map_or(text.len(), |next| next - SEPARATOR.len());
+        Some((start, text.get(start..end).unwrap_or_default()))
+    })
 }
 
 /// Finds passwords in a list of servers without schemes, such as Ribbon's: `user:password@host:80`.
@@ -179,7 +207,13 @@ pub(super) fn mentions_secret(text: &str) -> bool {
     let mut names = SECRET_NAMES.iter().chain(&SECRET_KEYS).chain(&SECRET_SECTIONS);
     let has_user = || text.contains(':') && (text.contains('@') || text.contains("%40"));
     let mut words = text.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c)));
-    names.any(|name| written.contains(name)) || has_user() || words.any(resembles_secret)
+    let has_password = |word: &str| {
+        let mut found = Vec::new();
+        find_urls_without_host(word, &mut found);
+        !found.is_empty()
+    };
+    let mut urls = text.split(|c: char| c.is_whitespace() || "'\"`".contains(c));
+    names.any(|name| written.contains(name)) || has_user() || words.any(resembles_secret) || urls.any(has_password)
 }
 
 /// Returns the position of the comment at the end of a line, if it mentions one.

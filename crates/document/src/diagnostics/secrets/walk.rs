@@ -152,7 +152,8 @@ impl<'w> Walk<'w> {
         let unknown = self.unknown;
         self.parts(bytes.clone(), text, |text, found| texts::find_shortcuts(text, unknown, found));
         self.parts(bytes.clone(), text, texts::find_servers);
-        self.parts(bytes, text, texts::find_urls);
+        self.parts(bytes.clone(), text, texts::find_urls);
+        self.parts(bytes, text, texts::find_urls_without_host);
     }
 
     /// Adds the secrets that `find` finds in `text`, which the file has at `bytes`. If it is written otherwise there, with

@@ -18,7 +18,7 @@ impl Builder<'_> {
 
     pub(super) fn error(&self, at: Range<usize>, message: &str) -> Problem {
         let at = Span::new(self.file, Bytes::new(at));
-        Problem { at, message: format!("not valid YAML: {message}"), help: None }
+        Problem { at, message: format!("not valid YAML: {message}"), help: None, first: None }
     }
 
     pub(super) fn syntax_error(&self, error: &ScanError) -> Problem {
@@ -26,6 +26,9 @@ impl Builder<'_> {
         if *error.kind() == ErrorKind::TabInBlockIndentation {
             // The parser is behind the tab.
             at = self.text.get(..at).map_or(at, |before| before.trim_end_matches('\t').len());
+        } else if *error.kind() == ErrorKind::TabInPlainScalar {
+            // The parser is at the begin of the text.
+            at += self.text.get(at..).and_then(|text| text.find('\t')).unwrap_or(0);
         }
         let Described { message, help, is_about_collection } = syntax::describe(error.kind());
         let begin = self.open.last().filter(|_| is_about_collection).map_or(0, |open| open.span.bytes().range().start);

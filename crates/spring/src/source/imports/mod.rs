@@ -4,25 +4,26 @@
 //! this document. Files of profiles come behind all files beside them. Each file is read once.
 
 mod bootstrap;
+mod bounds;
 mod group;
 pub mod location;
+mod of_profiles;
 mod tree;
 
 use std::path::{Path, PathBuf};
 
+use self::bounds::{MAX_BYTES, MAX_CHAIN, MAX_FILES, refused};
 use self::group::{Branch, Group, Importer};
 use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
 use crate::form::Form;
 use crate::source::documents;
-use crate::source::expansion::Value;
-use crate::source::files::{LoadError, NAMES_END, beside, read_one};
+use crate::source::expansion::{Budget, Lookup, Value};
+use crate::source::files::{LoadError, NAMES_END, read_one};
 use crate::source::placeholder;
 use crate::source::profiles::{Profiles, condition};
 use tollgate_document::diagnostics::{Diagnostics, Import, Outcome, SourceFile, SourceText};
 use tollgate_document::yaml::{Node, NodeKind};
 
-/// Most files of a configuration.
-const MAX_FILES: usize = 4096;
 /// Error of a folder on the command line.
 const EMPTY_FOLDER: &str = "Is a directory without application.yml or application.properties";
 /// Environment variable with the locations that are read if no path is given.
@@ -39,6 +40,8 @@ pub fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<S
         env,
         text: SourceText::default(),
         seen: Vec::new(),
+        bytes_left: MAX_BYTES,
+        placeholders: Budget::default(),
         root: folder_of(paths.first().map_or(Path::new(""), PathBuf::as_path)),
     };
     let mut groups = Vec::new();
@@ -76,6 +79,10 @@ struct Reader<'e> {
     text: SourceText,
     /// Files that have been read.
     seen: Vec<PathBuf>,
+    /// Bytes that further files may have.
+    bytes_left: usize,
+    /// Bytes that the placeholders of locations may have.
+    placeholders: Budget,
     /// Folder of the first file.
     root: PathBuf,
 }
@@ -123,12 +130,19 @@ impl Reader<'_> {
         is_of_profile: bool,
     ) -> Result<(), LoadError> {
         let id = identity(path);
-        if self.seen.contains(&id) || self.text.files.len() >= MAX_FILES {
+        if self.seen.contains(&id) {
             return Ok(());
+        }
+        if self.text.files.len() >= MAX_FILES {
+            return Err(refused(path, "a configuration has at most 4,096 files"));
+        }
+        if chain.len() >= MAX_CHAIN {
+            return Err(refused(path, "more than 64 files import each other in a row"));
         }
         self.seen.push(id.clone());
         let hints = target.map_or((None, false), |target| (target.format.clone(), target.is_utf8));
-        let file = SourceFile { is_of_profile, ..read_one(path, hints)? };
+        let file = SourceFile { is_of_profile, ..read_one(path, hints, self.bytes_left)? };
+        self.bytes_left = self.bytes_left.saturating_sub(file.text.len());
         let chain: Vec<PathBuf> = chain.iter().cloned().chain([id]).collect();
         self.add(file, into, path, &chain)
     }
@@ -176,7 +190,7 @@ impl Reader<'_> {
             let value = placeholder::in_environment(name, self.env).map(Value::Literal);
             value.or_else(|| crate::source::dotted::property(document, name).map(Value::Text))
         };
-        placeholder::resolve_quietly(&mut node, &lookup);
+        placeholder::resolve_quietly(&mut node, &Lookup::new(&lookup, &self.placeholders));
         node.scalar().unwrap_or(location).to_owned()
     }
 
@@ -188,11 +202,22 @@ impl Reader<'_> {
         chain: &[PathBuf],
         group: &mut Group,
     ) -> Result<(), LoadError> {
+        if self.text.imports.len() >= MAX_FILES {
+            return Err(refused(Path::new(location), "a configuration has at most 4,096 imports"));
+        }
         let Location { is_optional, target } = Location::parse(location);
-        let outcome = match target {
-            Target::Server(server) => Outcome::Server(server),
-            Target::File(file) => self.local(&file, false, importer, chain, group)?,
-            Target::Tree(file) => self.local(&file, true, importer, chain, group)?,
+        let read = match target {
+            Target::Server(server) => Ok(Outcome::Server(server)),
+            Target::File(file) => self.local(&file, false, importer, chain, group),
+            Target::Tree(file) => self.local(&file, true, importer, chain, group),
+        };
+        let outcome = match read {
+            Err(LoadError::Unreadable { path, source }) if importer.is_some() => {
+                let why = format!("{}: {source}", path.display());
+                let is_too_large = source.kind() == std::io::ErrorKind::FileTooLarge;
+                if is_too_large { Outcome::TooLarge(why) } else { Outcome::Unreadable(why) }
+            }
+            read => read?,
         };
         if let (Outcome::Missing(tried), None, false) = (&outcome, importer, is_optional) {
             let path = PathBuf::from(tried);
@@ -230,7 +255,10 @@ impl Reader<'_> {
                     self.folder(&folder, group, chain)?;
                     continue;
                 }
-                for file in tree::read(&folder, MAX_FILES - self.text.files.len().min(MAX_FILES)) {
+                let bounds = (MAX_FILES.saturating_sub(self.text.files.len()), self.bytes_left);
+                let files = tree::read(&folder, bounds);
+                for file in files.map_err(|source| LoadError::Unreadable { path: folder.clone(), source })? {
+                    self.bytes_left = self.bytes_left.saturating_sub(file.text.len());
                     self.add(file, &mut group.branches, &folder, chain)?;
                 }
             }
@@ -239,13 +267,8 @@ impl Reader<'_> {
         if chain.contains(&identity(path)) {
             return Ok(Outcome::Cycle(path.display().to_string()));
         }
-        match self.file(path, Some(target), &mut group.branches, chain, false) {
-            Ok(()) => group.paths.push(vec![path.clone()]),
-            Err(LoadError::Unreadable { path, source }) if importer.is_some() => {
-                return Ok(Outcome::Unreadable(format!("{}: {source}", path.display())));
-            }
-            Err(error) => return Err(error),
-        }
+        self.file(path, Some(target), &mut group.branches, chain, false)?;
+        group.paths.push(vec![path.clone()]);
         Ok(Outcome::Read)
     }
 
@@ -263,37 +286,5 @@ impl Reader<'_> {
         }
         group.paths.push(names.iter().map(|name| folder.join(name)).collect());
         Ok(())
-    }
-
-    /// Reads what documents for active profiles import, and the files of profiles.
-    fn activate(&mut self, group: &mut Group, profiles: &Profiles) -> Result<(), LoadError> {
-        for branch in &mut group.branches {
-            self.activate_branch(branch, profiles)?;
-        }
-        for paths in std::mem::take(&mut group.paths) {
-            let of_profile = |profile| paths.iter().flat_map(move |path| beside(path, profile));
-            for file in profiles.names().iter().flat_map(|profile| of_profile(profile)) {
-                self.file(&file, None, &mut group.of_profiles, &[], true)?;
-            }
-        }
-        let mut of_profiles = std::mem::take(&mut group.of_profiles);
-        of_profiles.iter_mut().try_for_each(|branch| self.activate_branch(branch, profiles))?;
-        group.of_profiles = of_profiles;
-        Ok(())
-    }
-
-    fn activate_branch(&mut self, branch: &mut Branch, profiles: &Profiles) -> Result<(), LoadError> {
-        let mut ignored = Diagnostics::default();
-        if !profiles.accept(branch.document.with_profile(), self.env, &mut Vec::new(), &mut ignored) {
-            return Ok(());
-        }
-        if branch.imports.is_none() {
-            let path = self.text.files.get(branch.document.id.file).map(|file| PathBuf::from(&file.name));
-            self.imports(branch, &path.unwrap_or_default())?;
-        }
-        match &mut branch.imports {
-            Some(group) => self.activate(group, profiles),
-            None => Ok(()),
-        }
     }
 }

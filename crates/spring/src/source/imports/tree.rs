@@ -1,7 +1,9 @@
 //! `configtree:`: a folder with a file for each property, as containers mount secrets.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use super::bounds::{MAX_ENTRIES, too_large};
 use tollgate_document::diagnostics::{Format, SourceFile};
 
 /// Depth of folders at most.
@@ -9,27 +11,51 @@ const MAX_DEPTH: usize = 16;
 /// Longest value.
 const MAX_BYTES: u64 = 1024 * 1024;
 
-/// Returns at most `limit` properties of the tree below `folder`, as files. Names of files that begin with a dot and
-/// values that are not UTF-8 are left out.
-pub(super) fn read(folder: &Path, limit: usize) -> Vec<SourceFile> {
+/// Returns the properties of the tree below `folder`, as files: at most `max_files`, of `max_bytes` in all. Names of files
+/// that begin with a dot and values that are not UTF-8 are left out.
+pub(super) fn read(folder: &Path, (max_files, max_bytes): (usize, usize)) -> io::Result<Vec<SourceFile>> {
+    let mut walk = Walk { found: Vec::new(), entries_left: MAX_ENTRIES };
+    walk.folder(folder, "", 0)?;
+    let mut found = walk.found;
+    found.sort();
+    if found.len() > max_files {
+        return Err(too_large("a configuration has at most 4,096 files"));
+    }
+    let mut bytes_left = max_bytes;
     let mut files = Vec::new();
-    walk(folder, "", 0, &mut files);
-    files.sort();
-    files.into_iter().take(limit).filter_map(|(key, path)| property(key, &path)).collect()
+    for file in found.into_iter().filter_map(|(key, path)| property(key, &path)) {
+        let left = bytes_left.checked_sub(file.text.len());
+        bytes_left = left.ok_or_else(|| too_large("the files of a configuration have at most 16 MiB"))?;
+        files.push(file);
+    }
+    Ok(files)
 }
 
-fn walk(folder: &Path, before: &str, depth: usize, files: &mut Vec<(String, PathBuf)>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for path in entries.flatten().map(|entry| entry.path()) {
-        let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| !name.starts_with('.')) else {
-            continue;
-        };
-        let key = if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
-        if path.is_dir() && depth < MAX_DEPTH {
-            walk(&path, &key, depth + 1, files);
-        } else if path.is_file() {
-            files.push((key, path));
+struct Walk {
+    /// Keys and files.
+    found: Vec<(String, PathBuf)>,
+    /// Entries that may still be looked at.
+    entries_left: usize,
+}
+
+impl Walk {
+    fn folder(&mut self, folder: &Path, before: &str, depth: usize) -> io::Result<()> {
+        let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let left = self.entries_left.checked_sub(1);
+            self.entries_left = left.ok_or_else(|| too_large("more than 16,384 entries below the folder"))?;
+            let Some(name) = path.file_name().and_then(|name| name.to_str()).filter(|name| !name.starts_with('.'))
+            else {
+                continue;
+            };
+            let key = if before.is_empty() { name.to_owned() } else { format!("{before}.{name}") };
+            if path.is_dir() && depth < MAX_DEPTH {
+                self.folder(&path, &key, depth + 1)?;
+            } else if path.is_file() {
+                self.found.push((key, path));
+            }
         }
+        Ok(())
     }
 }
 

@@ -1,0 +1,97 @@
+//! Files that would take hours: each has a bound, and an error that names it.
+
+use std::os::unix::fs::symlink;
+
+use crate::tests::files::Folder;
+use crate::tests::*;
+
+const ROUTES: &str = "spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n";
+
+fn errors(name: &str, text: &str) -> String {
+    let env = |name: &str| (name == "BIG").then(|| "x".repeat(1 << 20));
+    parse(name, text, &env).map_or_else(|report| report.render(false), |loaded| panic!("{}", loaded.notes))
+}
+
+#[test]
+fn placeholders_that_multiply_are_one_error() {
+    let properties = |sign: &str| {
+        let step = |at: usize| format!("a{at}{sign}{}\n", format!("${{a{}}}", at - 1).repeat(10));
+        format!("a0{sign}x\n{}", (1..=12).map(step).collect::<String>())
+    };
+    let route = |uri: &str| format!("[{{id: a, uri: '{uri}', predicates: [Path=/**]}}]\n");
+    for uri in ["http://${a12}", "http://${NONE}${a12}", "http://${NONE:${a12}}", "http://${BIG}${a11}", "@a12@"] {
+        let in_properties = format!("{}spring.cloud.gateway.routes[0].uri={uri}\n", properties("="));
+        for (name, text) in [
+            ("application.yml", format!("{}spring.cloud.gateway.routes: {}", properties(": "), route(uri))),
+            ("application.properties", in_properties),
+            ("a.yaml", format!("{}routes: {}", properties(": "), route(&uri.replace("@a12@", "${a12}")))),
+        ] {
+            let errors = errors(name, &text);
+            let count = errors.matches("the placeholders have more than 16 MiB of values in all").count();
+            assert_eq!(count, 1, "{name} {uri}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn maps_and_lists_nested_without_end_are_an_error() {
+    for section in ["routes", "metadata", "redis", "spring.cloud.gateway.routes", "x"] {
+        for (open, close) in [("{a: ", "}"), ("[", "]"), ("{a: [", "]}"), ("{", ""), ("[{a: ", "")] {
+            let text = format!("{section}: {}1{}\n", open.repeat(20_000), close.repeat(20_000));
+            let errors = errors("application.yml", &text);
+            assert!(errors.contains("recursion limit exceeded"), "{section} {open}: {errors}");
+        }
+    }
+}
+
+#[test]
+fn links_in_a_tree_of_files_are_an_error() {
+    let folder = Folder::of(&[
+        ("application.yml", &format!("{ROUTES}spring.config.import: 'configtree:tree/'\n")),
+        ("tree/server.max-headers", "70"),
+    ]);
+    for link in ["a", "b", "c", "d"] {
+        symlink(folder.path("tree"), folder.path(&format!("tree/{link}"))).unwrap();
+    }
+    let error = folder.load(&["application.yml"], None).unwrap_err();
+    assert!(
+        error.contains("`configtree:tree/` is not read: tree: more than 16,384 entries below the folder"),
+        "{error}"
+    );
+}
+
+#[test]
+fn files_have_a_bound_of_number_and_size() {
+    let imports = |locations: &[String]| format!("{ROUTES}spring.config.import: [{}]\n", locations.join(", "));
+    let folder = Folder::of(&[]);
+    let load = |text: &str| {
+        folder.write("application.yml", text);
+        folder.load(&["application.yml"], None).map_or_else(|error| error, |loaded| loaded.notes.to_string())
+    };
+    let text = load(&imports(&["file:/dev/zero".to_owned()]));
+    assert!(
+        text.contains("`file:/dev/zero` is not read: /dev/zero: the files of a configuration have at most 16 MiB"),
+        "{text}"
+    );
+    for at in 0..1_000 {
+        folder.write(&format!("{at}.yml"), &format!("spring.config.import: {}.yml\n", at + 1));
+    }
+    let text = load(&imports(&["0.yml".to_owned()]));
+    assert!(text.contains("`63.yml` is not read: 63.yml: more than 64 files import each other in a row"), "{text}");
+    let many: Vec<String> = (0..5_000).map(|at| format!("'optional:none{at}.yml'")).collect();
+    let text = load(&imports(&many));
+    assert!(text.contains("a configuration has at most 4,096 imports"), "{text}");
+    folder.write("application.yml", &format!("{ROUTES}spring.config.import: 'configtree:tree/'\n"));
+    for at in 0..17 {
+        folder.write(&format!("tree/{at}"), &"x".repeat(1 << 20));
+    }
+    let error = folder.load(&["application.yml"], None).unwrap_err();
+    assert!(error.contains("tree: the files of a configuration have at most 16 MiB"), "{error}");
+}
+
+#[test]
+fn documents_of_one_file_are_read_in_linear_time() {
+    let folder =
+        Folder::of(&[("application.yml", &format!("{ROUTES}{}", "---\nserver: {port: 8080}\n".repeat(10_000)))]);
+    assert_eq!(folder.load(&["application.yml"], None).unwrap().config.routes.len(), 1);
+}
