@@ -208,7 +208,8 @@ fn denied_requests_are_forwarded_once_with_body_and_query() {
 fn a_denial_has_the_configured_body_and_header_families() {
     let gateway = Gateway::start(&yaml(
         "replenish-rate: 1, period: 1m, burst-capacity: 1, key-resolver: 'header:x-key', headers: [draft, legacy], \
-         body: {content-type: application/json, text: '{\"rule\":\"{rule}\",\"wait\":{retry-after},\"of\":{limit}}'}",
+         body: {content-type: application/json, text: '{\"rule\":\"{rule}\",\"wait\":{retry-after},\"of\":{limit},\"who\":\"{plan}/{key}\"}'}, \
+         plans: {gold: {replenish-rate: 1, period: 1m, burst-capacity: 1}}, plan-resolver: {table: {k: gold}}",
     ));
     let mut client = gateway.connect();
     let allowed = ask(&mut client, "k");
@@ -220,6 +221,7 @@ fn a_denial_has_the_configured_body_and_header_families() {
     assert_eq!((denied.status, denied.header("content-type")), (429, Some("application/json")));
     let body = denied.json();
     assert_eq!((body["rule"].as_str(), body["of"].as_u64()), (Some("a"), Some(1)));
+    assert_eq!(body["who"].as_str(), Some("gold/k"));
     assert_eq!(Some(body["wait"].to_string().as_str()), denied.header("retry-after"));
 }
 

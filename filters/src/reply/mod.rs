@@ -32,7 +32,7 @@ pub use self::accept::prefers_problem;
 pub(crate) use self::prepared::Reply;
 #[cfg(feature = "request-rate-limiter")]
 pub(crate) use self::render::DenialFacts;
-pub use self::template::Template;
+pub use self::template::{Template, TemplateError};
 
 /// Body of refusals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

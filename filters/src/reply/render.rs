@@ -16,6 +16,9 @@ pub(crate) struct DenialFacts<'a> {
     pub(crate) remaining: Option<u64>,
     pub(crate) rule: &'a str,
     pub(crate) route: &'a str,
+    /// Empty without a plan.
+    pub(crate) plan: &'a str,
+    pub(crate) key: &'a str,
 }
 
 impl Template {
@@ -50,6 +53,8 @@ impl Template {
             },
             Placeholder::Rule => self.escape.write(facts.rule, out),
             Placeholder::Route => self.escape.write(facts.route, out),
+            Placeholder::Plan => self.escape.write(facts.plan, out),
+            Placeholder::Key => self.escape.write(facts.key, out),
         }
     }
 }
@@ -79,6 +84,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::reply::TemplateError;
 
     fn render(content_type: &str, text: &str, facts: DenialFacts<'_>) -> String {
         let (headers, body) = Template::parse(content_type, text).unwrap().render(&facts);
@@ -86,15 +92,22 @@ mod tests {
         String::from_utf8(body.to_vec()).unwrap()
     }
 
-    const FACTS: DenialFacts<'_> =
-        DenialFacts { retry_after: Some(7), limit: 20, remaining: Some(0), rule: "a\"<b>", route: "orders" };
+    const FACTS: DenialFacts<'_> = DenialFacts {
+        retry_after: Some(7),
+        limit: 20,
+        remaining: Some(0),
+        rule: "a\"<b>",
+        route: "orders",
+        plan: "gold",
+        key: "k",
+    };
 
     #[test]
     fn placeholders_are_replaced_and_other_braces_stay() {
-        let text = r#"{"rule":"{rule}","wait":{retry-after},"of":[{limit},{remaining}],"x":"{unknown}"}"#;
+        let text = r#"{"rule":"{rule}","wait":{retry-after},"of":[{limit},{remaining}],"x":{"y":"{ z }"},"by":"{plan} {key}"}"#;
         assert_eq!(
             render("application/json", text, FACTS),
-            r#"{"rule":"a\"<b>","wait":7,"of":[20,0],"x":"{unknown}"}"#
+            r#"{"rule":"a\"<b>","wait":7,"of":[20,0],"x":{"y":"{ z }"},"by":"gold k"}"#
         );
         assert_eq!(render("text/html; charset=utf-8", "<p>{rule} {route}", FACTS), "<p>a&quot;&lt;b&gt; orders");
         assert_eq!(render("text/plain", "{rule}{", FACTS), "a\"<b>{");
@@ -111,6 +124,15 @@ mod tests {
         let facts = DenialFacts { retry_after: None, remaining: None, ..FACTS };
         assert_eq!(render("application/vnd.api+json", "{retry-after} {remaining}", facts), "null -1");
         assert_eq!(render("text/plain", "[{retry-after}]", facts), "[]");
-        assert_eq!(Template::parse("text/plain\r\nX: y", ""), None);
+        let field = "text/plain\r\nX: y";
+        assert_eq!(Template::parse(field, ""), Err(TemplateError::ContentType(field.to_owned())));
+    }
+
+    #[test]
+    fn an_unknown_placeholder_is_an_error() {
+        for name in ["retry_after", "Limit", "user"] {
+            let text = format!("{{\"wait\": {{limit}}, {{{name}}}}}");
+            assert_eq!(Template::parse("application/json", &text), Err(TemplateError::Placeholder(name.to_owned())));
+        }
     }
 }

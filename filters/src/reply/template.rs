@@ -1,8 +1,10 @@
 //! Custom bodies of denials.
 
 use http::HeaderValue;
+use thiserror::Error;
 
-/// Body with the placeholders `{retry-after}`, `{limit}`, `{remaining}`, `{rule}` and `{route}`. Other braces are text.
+/// Body with the placeholders `{retry-after}`, `{limit}`, `{remaining}`, `{rule}`, `{route}`, `{plan}` and `{key}`. Other braces
+/// are text, unless there is a name between them.
 ///
 /// In JSON (`application/json`, `…+json`), names are escaped for use within a string, and an unknown `retry-after` is
 /// `null`. In HTML and XML, names are escaped as text. Elsewhere nothing is escaped. Outside of JSON, an unknown
@@ -34,20 +36,54 @@ pub(super) enum Placeholder {
     Remaining,
     Rule,
     Route,
+    Plan,
+    Key,
 }
 
-const PLACEHOLDERS: [(&str, Placeholder); 5] = [
-    ("{retry-after}", Placeholder::RetryAfter),
-    ("{limit}", Placeholder::Limit),
-    ("{remaining}", Placeholder::Remaining),
-    ("{rule}", Placeholder::Rule),
-    ("{route}", Placeholder::Route),
+/// Reason why a body cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    /// The media type is not a valid field value.
+    #[error("`{0}` is not a valid `Content-Type`")]
+    ContentType(String),
+    /// There is no placeholder of this name.
+    #[error("`{{{0}}}` is no placeholder")]
+    Placeholder(String),
+}
+
+const PLACEHOLDERS: [(&str, Placeholder); 7] = [
+    ("retry-after", Placeholder::RetryAfter),
+    ("limit", Placeholder::Limit),
+    ("remaining", Placeholder::Remaining),
+    ("rule", Placeholder::Rule),
+    ("route", Placeholder::Route),
+    ("plan", Placeholder::Plan),
+    ("key", Placeholder::Key),
 ];
 
+/// Returns the first name in braces, with the text around it.
+fn next(text: &str) -> Option<(&str, &str, &str)> {
+    text.match_indices('{').find_map(|(at, _)| {
+        let behind = &text[at + 1..];
+        let end = behind.find(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c)))?;
+        let (name, after) = behind.split_at(end);
+        let after = after.strip_prefix('}').filter(|_| name.starts_with(|c: char| c.is_ascii_alphabetic()))?;
+        Some((&text[..at], name, after))
+    })
+}
+
 impl Template {
-    /// Parses the body `text` of the media type `content_type`. Returns `None` if that is not a valid field value.
-    #[must_use]
-    pub fn parse(content_type: &str, text: &str) -> Option<Self> {
+    /// Returns the names of all placeholders.
+    pub fn placeholders() -> impl Iterator<Item = &'static str> {
+        PLACEHOLDERS.iter().map(|(name, _)| *name)
+    }
+
+    /// Parses the body `text` of the media type `content_type`.
+    ///
+    /// # Errors
+    /// The media type is not a valid field value, or a placeholder is not known: `{name}`, of letters, digits, `-` and `_`.
+    pub fn parse(content_type: &str, text: &str) -> Result<Self, TemplateError> {
         let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let escape = if essence == "application/json" || essence.ends_with("+json") {
             Escape::Json
@@ -58,16 +94,15 @@ impl Template {
         };
         let mut segments = Vec::new();
         let mut rest = text;
-        let next = |rest: &str| {
-            let positions =
-                PLACEHOLDERS.iter().filter_map(|(name, which)| Some((rest.find(name)?, name.len(), *which)));
-            positions.min_by_key(|(at, ..)| *at)
-        };
-        while let Some((at, length, placeholder)) = next(rest) {
-            segments.extend([Segment::Text(rest[..at].to_owned()), Segment::Placeholder(placeholder)]);
-            rest = &rest[at + length..];
+        while let Some((before, name, after)) = next(rest) {
+            let known = PLACEHOLDERS.iter().find(|(known, _)| *known == name);
+            let (_, placeholder) = known.ok_or_else(|| TemplateError::Placeholder(name.to_owned()))?;
+            segments.extend([Segment::Text(before.to_owned()), Segment::Placeholder(*placeholder)]);
+            rest = after;
         }
         segments.push(Segment::Text(rest.to_owned()));
-        Some(Self { content_type: HeaderValue::from_str(content_type.trim()).ok()?, escape, segments })
+        let field = HeaderValue::from_str(content_type.trim());
+        let content_type = field.map_err(|_| TemplateError::ContentType(content_type.to_owned()))?;
+        Ok(Self { content_type, escape, segments })
     }
 }

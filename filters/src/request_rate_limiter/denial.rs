@@ -5,8 +5,10 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 
+use super::limit::Limit;
 use crate::context::{Degraded, LocalReply};
 use crate::headers::{CheckedRules, NamedRule, RateLimitHeaders, retry_after_secs};
+use crate::key_resolver::KeyBuf;
 use crate::reply::{DenialFacts, ErrorBody, Reply, Template};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
@@ -17,7 +19,7 @@ const TITLE: &str = "Request cannot be satisfied as assigned quota has been exce
 #[derive(Clone)]
 pub(super) enum Denial {
     Prepared(PreparedReplies),
-    Template { status: StatusCode, template: Arc<Template>, route: Arc<str>, local_reply: bool },
+    Template { status: StatusCode, template: Arc<Template>, route: Arc<str>, plan: Arc<str>, local_reply: bool },
 }
 
 /// Replies for combinations of violated rules, each prepared by its first denial: most routes deny nothing.
@@ -52,11 +54,16 @@ impl PreparedReplies {
 }
 
 impl Denial {
-    pub(super) fn new(rules: &[NamedRule<'_>], route: &Arc<str>, body: &ErrorBody, status: StatusCode) -> Self {
+    pub(super) fn new(
+        rules: &[NamedRule<'_>],
+        (route, plan): (&Arc<str>, &Arc<str>),
+        body: &ErrorBody,
+        status: StatusCode,
+    ) -> Self {
         match body {
             ErrorBody::Template(template) => {
-                let (template, route) = (Arc::clone(template), Arc::clone(route));
-                Self::Template { status, template, route, local_reply: true }
+                let (template, route, plan) = (Arc::clone(template), Arc::clone(route), Arc::clone(plan));
+                Self::Template { status, template, route, plan, local_reply: true }
             }
             ErrorBody::Problem | ErrorBody::Empty => Self::Prepared(PreparedReplies {
                 replies: (1..1 << rules.len()).map(|_| OnceLock::new()).collect(),
@@ -70,12 +77,12 @@ impl Denial {
 
     /// Returns the response to `request`.
     ///
-    /// `violated` is the bit mask of the rules that deny. `nearest` is the name and capacity of the rule that the
-    /// figures of `verdict` are about.
+    /// `violated` is the bit mask of the rules that deny. `nearest` is the rule that the figures of `verdict` are about, with
+    /// its capacity.
     pub(super) fn response<B>(
         &self,
         violated: usize,
-        nearest: Option<(&str, u64)>,
+        nearest: Option<(&Limit, u64)>,
         verdict: &Verdict,
         (headers, checked): (&RateLimitHeaders, CheckedRules<'_>),
         request: &Request<B>,
@@ -89,9 +96,8 @@ impl Denial {
                 headers.complete(verdict, checked, response.headers_mut());
                 response
             }
-            Self::Template { status, template, route, local_reply } => {
-                let (rule, limit) = nearest.unwrap_or_default();
-                let mut response = rendered(template, rule, limit, route, verdict, request.method());
+            Self::Template { status, template, route, plan, local_reply } => {
+                let mut response = rendered(template, nearest, (route, plan), verdict, request);
                 *response.status_mut() = *status;
                 RateLimitHeaders::set_retry_after(verdict, response.headers_mut());
                 headers.append_checked(verdict, checked, response.headers_mut());
@@ -114,21 +120,27 @@ impl Denial {
     }
 }
 
-fn rendered(
+fn rendered<B>(
     template: &Template,
-    rule: &str,
-    limit: u64,
-    route: &str,
+    nearest: Option<(&Limit, u64)>,
+    (route, plan): (&str, &str),
     verdict: &Verdict,
-    method: &Method,
+    request: &Request<B>,
 ) -> Response<Bytes> {
     let retry_after = match verdict.outcome {
         Outcome::Denied { retry_after } => Some(retry_after_secs(retry_after)),
         Outcome::Allowed | Outcome::NeverAdmitted | Outcome::StoreUnavailable { .. } => None,
     };
-    let remaining = verdict.remaining;
-    let (headers, body) = template.render(&DenialFacts { retry_after, limit, remaining, rule, route });
-    let body = if method == Method::HEAD { Bytes::new() } else { body };
+    let (remaining, mut buf) = (verdict.remaining, KeyBuf::new());
+    let key = match nearest {
+        Some((limit, _)) => limit.key_resolver.resolve(request, &mut buf),
+        None => None,
+    };
+    let key = String::from_utf8_lossy(key.unwrap_or_default());
+    let (rule, limit) = nearest.map_or(("", 0), |(limit, capacity)| (&*limit.name, capacity));
+    let facts = DenialFacts { retry_after, limit, remaining, rule, route, plan, key: &key };
+    let (headers, body) = template.render(&facts);
+    let body = if request.method() == Method::HEAD { Bytes::new() } else { body };
     let mut response = Response::new(body);
     *response.headers_mut() = headers;
     response

@@ -49,12 +49,12 @@ impl Limiter {
         let empty_key =
             settings.deny_empty_key.then(|| settings.error_body.refusal(settings.empty_key_status, "empty-key"));
         let mut first = 0;
-        let mut prepare = |limits: Vec<_>| {
-            let set = RuleSet::new(limits, first, route, &settings);
+        let mut prepare = |limits: Vec<_>, plan: &Arc<str>| {
+            let set = RuleSet::new(limits, first, (route, plan), &settings);
             first += set.limits.len();
             set
         };
-        let mut sets = vec![prepare(rules.default)];
+        let mut sets = vec![prepare(rules.default, &Arc::from(""))];
         let plans = rules.plans.map(|plans| PlanTable::new(plans, &mut sets, prepare));
         Self {
             sets: sets.into(),
@@ -88,12 +88,12 @@ impl PlanTable {
     fn new(
         plans: limit::Plans,
         sets: &mut Vec<RuleSet>,
-        mut prepare: impl FnMut(Vec<limit::Limit>) -> RuleSet,
+        mut prepare: impl FnMut(Vec<limit::Limit>, &Arc<str>) -> RuleSet,
     ) -> Self {
         let mut by_name = HashMap::new();
         for (name, limits) in plans.sets {
             by_name.insert(Box::from(&*name), sets.len());
-            sets.push(prepare(limits));
+            sets.push(prepare(limits, &name));
         }
         let default = plans.default.and_then(|name| by_name.get(&*name).copied()).unwrap_or(0);
         Self { resolver: plans.resolver, sets: by_name, default }

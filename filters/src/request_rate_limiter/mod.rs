@@ -123,4 +123,4 @@ pub use self::layer::{RequestRateLimiter, RequestRateLimiterLayer};
 pub use self::limit::{Limit, PlanResolver, Plans, RuleSets};
 pub use self::settings::{OnLimit, Settings};
 pub use self::settlement::{Metered, RequestMeter, ResponseMeter};
-pub use crate::reply::{ErrorBody, Template};
+pub use crate::reply::{ErrorBody, Template, TemplateError};

@@ -25,7 +25,13 @@ pub(super) struct RuleSet {
 }
 
 impl RuleSet {
-    pub(super) fn new(limits: Vec<Limit>, first: usize, route: &Arc<str>, settings: &Settings) -> Self {
+    /// Prepares the rules of `plan`, which is empty for requests without one.
+    pub(super) fn new(
+        limits: Vec<Limit>,
+        first: usize,
+        (route, plan): (&Arc<str>, &Arc<str>),
+        settings: &Settings,
+    ) -> Self {
         let bind = |limit: Limit| Limit { enforcement: limit.enforcement.and(settings.enforcement), ..limit };
         let limits: Box<[Limit]> = limits.into_iter().take(MAX_CHECKS).map(bind).collect();
         let rules: Vec<_> = limits
@@ -36,7 +42,7 @@ impl RuleSet {
         Self {
             first,
             varies: limits.iter().any(|limit| limit.cost.varies() || limit.paces()),
-            denial: Denial::new(&rules, route, &settings.error_body, settings.status),
+            denial: Denial::new(&rules, (route, plan), &settings.error_body, settings.status),
             limits,
             headers,
         }
@@ -51,7 +57,7 @@ impl RuleSet {
     ) -> Response<Bytes> {
         let nearest = checked.rules.get(verdict.rule).and_then(|at| self.limits.get(usize::from(*at)));
         let replaced = verdict.replaced_rule(verdict.rule);
-        let nearest = nearest.map(|limit| (&*limit.name, replaced.map_or(&limit.rule, |rule| rule).capacity()));
+        let nearest = nearest.map(|limit| (limit, replaced.map_or(&limit.rule, |rule| rule).capacity()));
         let mask = self.denying(verdict, checked.rules).fold(0, |mask, at| mask | 1 << at);
         self.denial.response(mask, nearest, verdict, (&self.headers, checked), request)
     }

@@ -90,6 +90,10 @@ config/tollgate.yaml: 1 requests, 0 denied (0 %)
 $ tollgate migrate | grep id:
   - id: default
 $ TOLLGATE_CONFIG=a.yaml,b.yaml tollgate check
+b.yaml:1:1: warning: `routes` here leaves out the routes at a.yaml:1:1
+  1 | routes: [{id: b, uri: 'echo:', predicates: [Path=/**]}]
+    | ^
+  help: a list replaces a list, as in Spring; `tollgate: {routes: […]}` adds routes, or replaces those of the same id
 a.yaml, b.yaml: ok, 1 route
 $ TOLLGATE_CONFIG=a.yaml,b.yaml tollgate explain GET /x | grep ^route
 route b: Path=/**
@@ -97,9 +101,9 @@ $ TOLLGATE_CONFIG=a.yaml tollgate simulate log | grep requests,
 a.yaml: 1 requests, 0 denied (0 %)
 $ TOLLGATE_CONFIG=a.yaml tollgate migrate | grep id:
   - id: a
-$ tollgate check -c a.yaml -c b.yaml
+$ tollgate check -c a.yaml -c b.yaml 2>/dev/null
 a.yaml, b.yaml: ok, 1 route
-$ tollgate check a.yaml -c b.yaml
+$ tollgate check a.yaml -c b.yaml 2>/dev/null
 a.yaml, b.yaml: ok, 1 route
 $ tollgate explain -c a.yaml -c b.yaml GET /x | grep ^route
 route b: Path=/**

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// A duration: `100ms`, `5s`, `30m`, `PT1S`; a bare number is milliseconds.
+/// A duration: `100ms`, `5s`, `30m`, `PT1S`, units in any case, as in Spring; a bare number is milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Hash)]
 pub struct Time(pub Duration);
 
@@ -117,10 +117,16 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
     if let Ok(millis) = text.parse::<u64>() {
         return Ok(Duration::from_millis(millis).min(LONGEST));
     }
+    let is_month = |unit: &str| unit.trim_start_matches(|c: char| c.is_ascii_digit()) == "M";
+    if !text.starts_with(['P', 'p']) && text.split_whitespace().any(is_month) {
+        return Err(format!(
+            "`{text}` may be minutes, as in Spring, or months: write `1m` for a minute, `30d` for a month"
+        ));
+    }
     let parsed = if text.starts_with(['P', 'p']) {
         text.parse::<jiff::SignedDuration>().ok().and_then(|d| Duration::try_from(d).ok())
     } else {
-        humantime::parse_duration(text).ok()
+        humantime::parse_duration(&text.to_ascii_lowercase()).ok()
     };
     parsed
         .map(|time| time.min(LONGEST))
@@ -175,13 +181,24 @@ mod tests {
 
     #[test]
     fn durations_take_units_iso_8601_and_bare_milliseconds() {
-        for (text, millis) in
-            [("250", 250), ("100ms", 100), ("5s", 5000), ("30m", 1_800_000), ("PT1S", 1000), ("1h", 3_600_000)]
-        {
+        for (text, millis) in [
+            ("250", 250),
+            ("100ms", 100),
+            ("5s", 5000),
+            ("30m", 1_800_000),
+            ("PT1S", 1000),
+            ("1h", 3_600_000),
+            ("5S", 5000),
+            ("2H 10MS", 7_200_010),
+            ("PT1M", 60_000),
+        ] {
             assert_eq!(parse_time(text).unwrap(), Duration::from_millis(millis), "{text}");
         }
         for text in ["", "soon", "-5", "5 parsecs", "-PT1S"] {
             assert!(parse_time(text).is_err(), "{text}");
+        }
+        for text in ["1M", "5s 1M", "12 M"] {
+            assert!(parse_time(text).unwrap_err().contains("may be minutes"), "{text}");
         }
         for text in ["18446744073709551615", "18446744073709551615s", "PT9223372036854775807S"] {
             let longest = parse_time(text).unwrap();

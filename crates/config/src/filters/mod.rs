@@ -22,7 +22,7 @@ use std::cell::Cell;
 
 pub(crate) use self::circuit_breaker::configure_breaker;
 pub use self::row::Entry;
-use crate::diagnostics::{Diagnostics, Missing, Reported, Section, closest, similar};
+use crate::diagnostics::{Diagnostics, Missing, Reported, Section, Severity, closest, is_misspelled, similar};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, FilterContext, FilterInput};
 use crate::rate_limiter;
@@ -107,12 +107,15 @@ fn report_unknown(spec: &FilterSpec<'_>, diagnostics: &mut Diagnostics) -> Repor
         return error.reported_with(refusal.instead);
     }
     let near = closest(name, names());
-    let Proposal { value, comment } = proposals::filter(name);
-    let comment =
-        near.map_or_else(|| comment.to_owned(), |near| format!("or correct the name: did you mean `{near}`?"));
-    let missing = Missing { section: Section::FilterBeans, name: name.to_owned(), value, comment };
-    let error =
-        diagnostics.error(spec.span, format!("unknown filter `{name}`")).missing(missing).unknown_component(name);
+    let may_be_java = diagnostics.mistakes == Severity::Warning;
+    let mut error = diagnostics.error(spec.span, format!("unknown filter `{name}`")).unknown_component(name);
+    // A stand-in is for a filter of a Spring application. A misspelled name is corrected: without its filter, a limit would go.
+    if may_be_java && !near.is_some_and(|near| is_misspelled(name, near)) {
+        let Proposal { value, comment } = proposals::filter(name);
+        let comment =
+            near.map_or_else(|| comment.to_owned(), |near| format!("or correct the name: did you mean `{near}`?"));
+        error = error.missing(Missing { section: Section::FilterBeans, name: name.to_owned(), value, comment });
+    }
     let reported = error.reported();
     match near {
         Some(near) => error.did_you_mean(name, near),

@@ -234,7 +234,7 @@ pub(super) enum PlanArgs {
 pub(super) struct BodyArgs {
     /// `Content-Type` of the body. Default `text/plain; charset=utf-8`.
     pub(super) content_type: Given<String>,
-    /// Text with `{retry-after}`, `{limit}`, `{remaining}`, `{rule}` and `{route}`. Required.
+    /// Text with `{retry-after}`, `{limit}`, `{remaining}`, `{rule}`, `{route}`, `{plan}` and `{key}`. Required.
     pub(super) text: Given<String>,
 }
 

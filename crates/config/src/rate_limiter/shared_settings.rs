@@ -6,7 +6,7 @@ use http::StatusCode;
 use ipnet::IpNet;
 use tollgate_filters::headers::{Families, HeaderNames};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Settings, Template};
+use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Settings, Template, TemplateError};
 
 use crate::de::argument_value::{Given, Texts};
 use crate::de::spanned::Spanned;
@@ -133,9 +133,16 @@ fn template(body: &Spanned<BodyArgs>, diagnostics: &mut Diagnostics) -> Result<T
         return Err(diagnostics.error(body.span, "`body` needs `text`").reported_with(help));
     };
     let value = content_type.map_or("text/plain; charset=utf-8", |value| value.value.as_str());
-    Template::parse(value, &text.value).ok_or_else(|| {
-        let at = content_type.map_or(body.span, |value| value.span);
-        diagnostics.error(at, format!("`{value}` is not a valid `Content-Type`")).reported()
+    Template::parse(value, &text.value).map_err(|error| match error {
+        TemplateError::Placeholder(_) => {
+            let known: Vec<String> = Template::placeholders().map(|name| format!("`{{{name}}}`")).collect();
+            let help = format!("known are {}; a space, as in `{{ x }}`, makes it text", known.join(", "));
+            diagnostics.error(text.span, error.to_string()).reported_with(help)
+        }
+        error => {
+            let at = content_type.map_or(body.span, |value| value.span);
+            diagnostics.error(at, error.to_string()).reported()
+        }
     })
 }
 
@@ -202,12 +209,27 @@ fn access(texts: &Given<Texts>, diagnostics: &mut Diagnostics) -> AccessList {
         } else if let Some((address, _)) = text.split_once('/').filter(|(address, _)| network(address).is_some()) {
             diagnostics
                 .error(item.span, format!("`{text}` is not a network: the prefix does not fit `{address}`"))
-                .help("`10.0.0.0/8`, `2001:db8::/32`; `key:…` for a key that looks like one");
+                .help(NETWORKS);
+        } else if looks_like_address(text) {
+            diagnostics.error(item.span, format!("`{text}` is neither an address nor a network")).help(NETWORKS);
         } else {
             keys.push(text.strip_prefix("key:").unwrap_or(text).to_owned());
         }
     }
     AccessList::new(keys, networks)
+}
+
+/// Help for a text that should be a network.
+const NETWORKS: &str =
+    "`10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`; ranges are networks; `key:…` for a key that looks like one";
+
+/// Returns true for a text that would be a key by mistake, such as `203.0.113.300`, `10.0.0.1-10.0.0.9` and `10.0.*.*`: with
+/// the digits and signs of addresses alone.
+fn looks_like_address(text: &str) -> bool {
+    let is_of = |signs: &str| text.chars().all(|c| c.is_ascii_digit() || signs.contains(c));
+    let is_v4 = text.starts_with(|c: char| c.is_ascii_digit()) && is_of(".*-/ ") && text.matches('.').count() > 1;
+    let is_v6 = text.contains("::") && text.chars().all(|c| c.is_ascii_hexdigit() || ":.*-/% ".contains(c));
+    is_v4 || is_v6
 }
 
 fn on_limit(args: &LimiterArgs, throws: bool, diagnostics: &mut Diagnostics) -> Result<OnLimit, Reported> {

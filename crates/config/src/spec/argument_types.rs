@@ -185,9 +185,21 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 fn bad_rate(text: &str) -> String {
+    let advice = match text.split_once('/') {
+        Some((rate, unit)) if rate.trim().parse::<f64>().is_ok() => {
+            let unit = unit.trim();
+            let period = if unit.starts_with(|first: char| first.is_ascii_digit()) {
+                unit.to_owned()
+            } else {
+                format!("1{unit}")
+            };
+            let period = if parse_time(&period).is_ok() { period } else { "1s".to_owned() };
+            format!("write the rate {} and `period: {period}`", rate.trim())
+        }
+        _ => "rate 1 and period 1m is one a minute".to_owned(),
+    };
     format!(
-        "expected a number up to {MAX_COUNT} with at most {MAX_FRACTION_DIGITS} digits behind the point, found `{text}`; \
-         rate 1 and period 1m is one a minute"
+        "expected a number up to {MAX_COUNT} with at most {MAX_FRACTION_DIGITS} digits behind the point, found `{text}`; {advice}"
     )
 }
 

@@ -18,6 +18,24 @@ spring.cloud.gateway:
 ";
 
 #[test]
+fn a_misspelled_filter_and_one_of_our_own_form_have_no_stand_in() {
+    for (name, filter, is_proposed) in [
+        ("application.yml", "RequestRatelimiter", false),
+        ("application.yml", "RequestRateLimter", false),
+        ("application.yml", "RateLimitByUser", true),
+        ("application.yml", "RequestTime", true),
+        ("a.yaml", "RequestRatelimiter", false),
+        ("a.yaml", "RateLimitByUser", false),
+    ] {
+        let root = if name == "a.yaml" { "routes" } else { "spring.cloud.gateway.routes" };
+        let text = format!("{root}: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{filter}]}}]\n");
+        let report = parse(name, &text, &no_env).unwrap_err();
+        assert_eq!(report.overlay(&[name], None).is_some(), is_proposed, "{filter}");
+        assert_eq!(report.has_other_errors(), !is_proposed, "{filter}");
+    }
+}
+
+#[test]
 fn one_overlay_adds_everything_that_is_missing() {
     let folder = Folder::of(&[("application.yml", APPLICATION)]);
     let LoadError::Invalid(report) =
