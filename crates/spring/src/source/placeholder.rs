@@ -132,7 +132,7 @@ impl<'r> Resolution<'r> {
         if key != "replacement" && !text.trim_start().starts_with("Rewrite") {
             return;
         }
-        let is_replaced = |name: &str| match (self.lookup)(name) {
+        let is_replaced = |name: &str| match self.lookup.get(name) {
             Some(Value::Literal(value)) => value != format!("${{{name}}}"),
             Some(Value::Text(_)) => true,
             None => false,
