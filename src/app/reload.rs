@@ -100,7 +100,8 @@ impl Process {
         let (from, services) = (source.clone(), self.upstreams.services().clone());
         let (config, state) = match reader.run(move || read(&from, &services)).await {
             Ok(read) => read,
-            Err((error, text)) => {
+            Err(refused) => {
+                let (error, text) = *refused;
                 self.refuse(&text);
                 return Err(error.into());
             }
@@ -192,10 +193,10 @@ impl Process {
 }
 
 /// Reads the configuration of `source` and logs its warnings. The error comes with its text, which takes time to render.
-fn read(source: &Source, services: &Services) -> Result<(Config, ConfigState), (LoadError, String)> {
+fn read(source: &Source, services: &Services) -> Result<(Config, ConfigState), Box<(LoadError, String)>> {
     let loaded = tollgate_config::load(source.paths(), &source.command_line()).map_err(|error| {
         let text = error.render(false);
-        (error, text)
+        Box::new((error, text))
     })?;
     loaded.notes.log();
     let Loaded { config, notes } = with_services(loaded, services, source);

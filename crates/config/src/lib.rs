@@ -4,8 +4,8 @@
 //!
 //! 1. `tollgate_spring` reads the files and those of their profiles (`source::imports`), joins their documents, puts the values
 //!    of the environment into placeholders, and translates an `application.yml` to our own form. The tree is that of
-//!    `tollgate_document`, with spans. Between these, `locator` adds the routes of services, and `switches` takes the filters
-//!    and predicates that the file switches off.
+//!    `tollgate_document`, with spans. Before the translation, `locator` adds the routes of services; after it, `switches`
+//!    takes the filters and predicates that the file switches off.
 //! 2. `de` deserializes the sections into the structs of `raw_config`. A value that names its own type stays a `NodeRef`: the
 //!    number of its node.
 //! 3. `check` turns the sections into a [`Config`], one after another. Routes are read here, from their nodes.

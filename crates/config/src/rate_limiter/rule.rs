@@ -37,9 +37,10 @@ pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> 
     };
     rule.map_err(|rejection| {
         rejection.reported(|error| {
-            let message = error.to_string();
-            let quoted_field = args.fields_of_file().find(|(field, _)| message.contains(&format!("`{field}`")));
-            diagnostics.error(quoted_field.map_or(at, |(_, span)| span), message).reported()
+            let is_wrong =
+                |field: &str| field == error.field() || field.strip_prefix("replenish-") == Some(error.field());
+            let wrong_field = args.fields_of_file().find(|(field, _)| is_wrong(field));
+            diagnostics.error(wrong_field.map_or(at, |(_, span)| span), error.to_string()).reported()
         })
     })
 }

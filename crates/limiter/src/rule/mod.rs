@@ -71,6 +71,22 @@ pub enum RuleError {
     TooLong(&'static str),
 }
 
+impl RuleError {
+    /// Returns the name of the setting to change.
+    #[must_use]
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Zero(field)
+            | Self::TooLarge { field, .. }
+            | Self::DurationOutOfRange(field)
+            | Self::TooLong(field) => field,
+            Self::FillsTooSlowly => "replenish-rate",
+            Self::UnknownTimeZone(_) => "time-zone",
+            Self::RateTooHigh => "rate",
+        }
+    }
+}
+
 impl Rule {
     /// Returns true if decisions may depend on the time of day.
     #[inline]

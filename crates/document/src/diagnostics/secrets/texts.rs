@@ -140,7 +140,8 @@ pub(super) fn find_urls_without_host(text: &str, found: &mut Vec<Range<usize>>) 
         if !is_port && !is_other {
             let start = start + user + 1;
             let host = behind.find(['/', '?', '#']).filter(|end| *end > 0);
-            found.extend(host.map(|end| start..start + end).into_iter().chain([start..start + behind.len()]));
+            found.extend(host.map(|end| start..start + end));
+            found.push(start..start + behind.len());
         }
     }
 }
