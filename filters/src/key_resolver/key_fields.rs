@@ -48,8 +48,7 @@ impl KeyFields {
                 TokenSource::Cookie(name) => self.cookies.push(name.as_str().into()),
                 source @ (TokenSource::Bearer | TokenSource::Header(_)) => self.headers.push(source.header().clone()),
             },
-            #[cfg(feature = "jwt")]
-            KeySource::Token(None) => {}
+            KeySource::Token(_) => {}
             KeySource::Client | KeySource::Extension | KeySource::Path | KeySource::Variable(_) => {}
             KeySource::Host | KeySource::Method | KeySource::Route => {}
             KeySource::Principal | KeySource::Function => {}

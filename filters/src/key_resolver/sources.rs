@@ -15,6 +15,10 @@ use crate::cookie;
 use crate::jwt::Verifier;
 use crate::repeated::Repeated;
 
+/// Nothing verifies a token.
+#[cfg(not(feature = "jwt"))]
+type Verifier = std::convert::Infallible;
+
 /// Field that holds all cookies.
 static COOKIE_FIELD: HeaderName = COOKIE;
 
@@ -44,7 +48,6 @@ pub enum KeySource<'r> {
     /// User that an authenticating filter established.
     Principal,
     /// JSON Web Token that a verifier checks; `None`: nothing does.
-    #[cfg(feature = "jwt")]
     Token(Option<&'r Verifier>),
     /// Function of a program that uses this library.
     Function,
@@ -124,6 +127,8 @@ impl KeyResolver {
             KeySource::Cookie(_) => Some(&COOKIE_FIELD),
             #[cfg(feature = "jwt")]
             KeySource::Token(verifier) => Some(verifier?.settings().source.header()),
+            #[cfg(not(feature = "jwt"))]
+            KeySource::Token(_) => None,
             KeySource::Client | KeySource::Extension | KeySource::Query(_) | KeySource::Path => None,
             KeySource::Variable(_) | KeySource::Host | KeySource::Method | KeySource::Route => None,
             KeySource::Principal | KeySource::Function => None,
@@ -151,6 +156,8 @@ impl KeyResolver {
             KeySource::Token(verifier) => {
                 verifier.is_some_and(|verifier| verifier.settings().source.is_repeated(request.headers()))
             }
+            #[cfg(not(feature = "jwt"))]
+            KeySource::Token(_) => false,
             KeySource::Client | KeySource::Extension | KeySource::Path | KeySource::Variable(_) => false,
             KeySource::Host | KeySource::Method | KeySource::Route => false,
             KeySource::Principal | KeySource::Function => false,
