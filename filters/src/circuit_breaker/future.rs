@@ -48,7 +48,7 @@ pin_project! {
     }
 }
 
-/// What the fallback's response stands for.
+/// The discarded response or refused call in whose place the fallback responds.
 struct Substitution {
     /// Headers that filters added to the discarded response.
     carried: Option<CarriedHeaders>,

@@ -50,7 +50,7 @@ pub struct ConnectionInfo {
     pub tls_version: Option<&'static str>,
     /// True for HTTP/1.0 and HTTP/1.1, where the next request waits until this request's body has been read.
     pub http1: bool,
-    /// What its requests change of the connection.
+    /// State of the connection that its requests change.
     pub handle: Arc<dyn ConnectionHandle>,
 }
 

@@ -37,7 +37,7 @@ pub struct Overrides {
     shared: tokio::sync::Mutex<OverrideTable>,
 }
 
-/// What the table is made of.
+/// Overrides and rules from which the table is made.
 #[derive(Debug, Default)]
 struct TableSource {
     overrides: Vec<Override>,
