@@ -10,7 +10,7 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 80_126),
+    (ALL, 80_201),
     ("config", 15_907),
     ("spring", 4_635),
     ("document", 2_744),

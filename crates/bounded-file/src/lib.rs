@@ -1,0 +1,163 @@
+//! Bounded reads of the files that a configuration names.
+//!
+//! A path can name a device without an end, or a pipe that never gets a byte. A read of one ends with an error: after
+//! `max_bytes`, or after [`PIPE_TIMEOUT`].
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+/// Largest password or token, in bytes.
+pub const MAX_SECRET_BYTES: usize = 64 << 10;
+/// Largest file of certificates or keys, in bytes.
+pub const MAX_CERTIFICATE_BYTES: usize = 16 << 20;
+/// Longest time until the end of a pipe or a terminal.
+pub const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for a process that writes to a pipe.
+const WRITER_TIMEOUT: Duration = Duration::from_millis(200);
+/// Pause between two reads of a pipe.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Returns the bytes of the file or pipe at `path`, at most `max_bytes`.
+///
+/// # Errors
+/// The file is unreadable, a folder or a socket, or it has more bytes. A pipe has no writer, or does not end in time.
+pub fn read(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
+    let kind = std::fs::metadata(path)?.file_type();
+    if kind.is_dir() {
+        return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder, not a file"));
+    }
+    if kind.is_socket() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a socket, not a file"));
+    }
+    // Without it, the kernel waits for a writer within `open`.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let mut file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?.take(max_bytes as u64 + 1);
+    let mut bytes = Vec::new();
+    let opened = Instant::now();
+    while !is_complete(&mut file, &mut bytes, kind.is_fifo(), opened)? {
+        sleep(PAUSE);
+    }
+    if bytes.len() > max_bytes {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {}", size(max_bytes))));
+    }
+    Ok(bytes)
+}
+
+/// Returns the text of the file or pipe at `path`, at most `max_bytes`.
+///
+/// # Errors
+/// As for [`read`], and if the text is not UTF-8.
+pub fn read_text(path: &Path, max_bytes: usize) -> io::Result<String> {
+    let text = String::from_utf8(read(path, max_bytes)?);
+    text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// Appends the bytes that are there to `bytes`. Returns false if more can follow.
+fn is_complete(file: &mut io::Take<File>, bytes: &mut Vec<u8>, is_pipe: bool, opened: Instant) -> io::Result<bool> {
+    match file.read_to_end(bytes) {
+        // A pipe also ends while no process has it open for writing.
+        Ok(_) if is_pipe && bytes.is_empty() => {
+            within(WRITER_TIMEOUT, opened, "it is an empty pipe to which no process writes")
+        }
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            within(PIPE_TIMEOUT, opened, "it is a pipe or a terminal that did not end within 5 seconds")
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn within(timeout: Duration, opened: Instant, otherwise: &str) -> io::Result<bool> {
+    if opened.elapsed() < timeout { Ok(false) } else { Err(io::Error::new(ErrorKind::TimedOut, otherwise)) }
+}
+
+fn size(bytes: usize) -> String {
+    if bytes.is_multiple_of(1 << 20) { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::os::unix::net::UnixListener;
+    use std::path::PathBuf;
+
+    use rustix::fs::{CWD, Mode, mkfifoat};
+
+    use super::*;
+
+    fn pipe(folder: &tempfile::TempDir) -> PathBuf {
+        let path = folder.path().join("pipe");
+        mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+        path
+    }
+
+    fn error(path: &Path) -> String {
+        read(path, 64 << 10).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_file_has_at_most_the_bytes_of_its_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, [7; 1024]).unwrap();
+        assert_eq!(read(&path, 1024).unwrap(), [7; 1024]);
+        std::fs::write(&path, [7; 1025]).unwrap();
+        assert_eq!(read(&path, 1024).unwrap_err().to_string(), "it has more than 1 KiB");
+        assert_eq!(read_text(&path, 1025).unwrap().len(), 1025);
+        std::fs::write(&path, [0xff]).unwrap();
+        assert_eq!(read_text(&path, 1025).unwrap_err().to_string(), "it is not UTF-8");
+    }
+
+    #[test]
+    fn a_device_without_an_end_a_folder_and_a_socket_are_refused() {
+        assert_eq!(error(Path::new("/dev/zero")), "it has more than 64 KiB");
+        assert_eq!(read(Path::new("/dev/zero"), 1 << 20).unwrap_err().to_string(), "it has more than 1 MiB");
+        assert_eq!(read(Path::new("/dev/null"), 1).unwrap(), []);
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(error(folder.path()), "it is a folder, not a file");
+        let socket = folder.path().join("socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        assert_eq!(error(&socket), "it is a socket, not a file");
+        assert!(error(&folder.path().join("absent")).starts_with("No such file"));
+    }
+
+    #[test]
+    fn a_pipe_without_a_writer_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(error(&pipe(&folder)), "it is an empty pipe to which no process writes");
+    }
+
+    #[test]
+    fn a_pipe_that_does_not_end_is_an_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = pipe(&folder);
+        // Open for both: neither end waits for the other.
+        let mut writer = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        io::Write::write_all(&mut writer, b"never complete").unwrap();
+        let opened = Instant::now();
+        assert_eq!(error(&path), "it is a pipe or a terminal that did not end within 5 seconds");
+        assert!(opened.elapsed() >= PIPE_TIMEOUT);
+    }
+
+    #[test]
+    fn a_pipe_with_a_writer_is_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = pipe(&folder);
+        let hold = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let to = path.clone();
+        let writer = std::thread::spawn(move || {
+            let mut writer = OpenOptions::new().write(true).open(to).unwrap();
+            // More than a pipe holds: the writer waits for the reader.
+            io::Write::write_all(&mut writer, &[b'x'; 300_000]).unwrap();
+            drop((writer, hold));
+        });
+        assert_eq!(read(&path, 1 << 20).unwrap().len(), 300_000);
+        writer.join().unwrap();
+    }
+}
