@@ -82,6 +82,7 @@ mod reroutes;
 mod resilience;
 mod response_cache;
 mod retries;
+mod rollout;
 mod secrets;
 mod shared_redis;
 mod shares;

@@ -116,12 +116,12 @@ fn report_exposure(raw: &RawManagement, tokens: &AdminTokens, tls: Option<&Serve
         return;
     }
     let Some(at) = raw.server.address.as_ref().filter(|address| !address.value.0.is_loopback()) else { return };
-    let metrics = if raw.metrics.open.is_some_and(|open| open.value) { "health and metrics" } else { "only health" };
-    if tokens.is_empty() {
+    let is_open = raw.metrics.open.is_some_and(|open| open.value);
+    if tokens.is_empty() && !is_open {
         diagnostics
-            .warn(at.span, format!("without `management.tokens`, this address serves {metrics}"))
+            .warn(at.span, "without `management.tokens`, this address serves only health")
             .help("add a token with `role: read` or `write`, or `management.metrics.open: true` for Prometheus alone");
-    } else if tls.is_none() {
+    } else if !tokens.is_empty() && tls.is_none() {
         diagnostics
             .note(at.span, "tokens cross the network unencrypted: the management port has no TLS")
             .help("set `management.server.ssl`, or keep the port in a trusted network");
