@@ -13,3 +13,4 @@ pub mod admin;
 pub mod app;
 pub mod cli;
 pub mod explain;
+mod version;

@@ -15,14 +15,17 @@ mod simulate;
 mod status;
 mod top;
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 
 use self::load::{NoConfiguration, Selection};
 use crate::app::reload::Source;
+use crate::version::TEXT;
 use tollgate_config::CommandLine;
 
 /// Help text below the options.
@@ -32,7 +35,7 @@ const PROPERTIES: &str = "Properties, as in Spring Boot:\n  --NAME=VALUE  Sets a
 
 /// A rate-limiting HTTP gateway that reads Spring Cloud Gateway's YAML.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, args_conflicts_with_subcommands = true, after_help = PROPERTIES)]
+#[command(name = "tollgate", version = TEXT.as_str(), args_conflicts_with_subcommands = true, after_help = PROPERTIES)]
 struct Cli {
     #[command(flatten)]
     serve: Selection,
@@ -93,6 +96,12 @@ enum Command {
     Reload(admin_client::Target),
     /// Show readiness, configuration, upstreams and circuit breakers of a running gateway
     Status(admin_client::Target),
+    /// Write the manual pages and the completions of shells to a folder, for packages
+    #[command(hide = true)]
+    Generate {
+        /// Existing folder
+        folder: PathBuf,
+    },
 }
 
 /// Runs the command of the process arguments.
@@ -149,7 +158,19 @@ fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfig
         Command::Breaker(breaker) => drain::force(&breaker),
         Command::Reload(target) => status::reload(&target),
         Command::Status(target) => status::status(&target),
+        Command::Generate { folder } => match generate(&folder) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => report::fail(2, &format!("cannot write to `{}`: {error}", folder.display())),
+        },
     })
+}
+
+/// Writes a manual page for each command, and completions for three shells.
+fn generate(folder: &Path) -> io::Result<()> {
+    for shell in [Shell::Bash, Shell::Fish, Shell::Zsh] {
+        clap_complete::generate_to(shell, &mut Cli::command(), "tollgate", folder)?;
+    }
+    clap_mangen::generate_to(Cli::command(), folder)
 }
 
 /// Prints an error about the arguments, and exits.

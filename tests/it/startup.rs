@@ -201,3 +201,30 @@ fn no_secret_is_printed() {
     gateway.reload(&yaml);
     assert!(!gateway.log().contains("s3cret"), "{}", gateway.log());
 }
+
+#[test]
+fn the_version_names_commit_and_features() {
+    let (code, out, _) = crate::support::gateway::run(&["--version"]);
+    let parts = [concat!("tollgate ", env!("CARGO_PKG_VERSION"), " (commit "), "features jwt,redis-tls)"];
+    assert!(code == Some(0) && parts.iter().all(|part| out.contains(part)), "{out}");
+}
+
+#[test]
+fn each_command_has_a_manual_page_and_completions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    assert_eq!(run(&["generate", path], &[]), (0, String::new()));
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    let help = crate::support::gateway::run(&["--help"]).1;
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.contains(&"check") && !commands.contains(&"generate"), "{commands:?}");
+    for command in commands.iter().filter(|command| **command != "help") {
+        assert!(read(&format!("tollgate-{command}.1")).contains(".TH"), "{command}");
+        for completions in ["tollgate.bash", "tollgate.fish", "_tollgate"] {
+            assert!(read(completions).contains(command), "{completions}: {command}");
+        }
+    }
+    let (code, err) = run(&["generate", &format!("{path}/none")], &[]);
+    assert!(code == 2 && err.contains("cannot write to") && err.contains("No such file"), "{err}");
+}

@@ -9,22 +9,12 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use rustix::process::{Resource, getrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::version;
 use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
-
-/// Optional parts of the gateway that this binary has.
-const FEATURES: &str = if cfg!(all(feature = "jwt", feature = "redis-tls")) {
-    "jwt,redis-tls"
-} else if cfg!(feature = "jwt") {
-    "jwt"
-} else if cfg!(feature = "redis-tls") {
-    "redis-tls"
-} else {
-    ""
-};
 
 /// Encodes the metrics of a process that `started` then.
 pub(super) fn encode(encoder: &mut DescriptorEncoder<'_>, started: SystemTime) -> fmt::Result {
-    let build = [("version", env!("CARGO_PKG_VERSION")), ("features", FEATURES)];
+    let build = [("version", env!("CARGO_PKG_VERSION")), ("commit", version::COMMIT), ("features", version::FEATURES)];
     family(encoder, "tollgate_build_info", "Version of the gateway", [(build, gauge(1))])?;
     let cpu = ConstCounter::new(cpu_time().as_secs_f64());
     let help = "User and system CPU time of the process in seconds";
