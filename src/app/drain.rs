@@ -40,7 +40,14 @@ impl Process {
         // Clients of the registries find other gateways while this one still serves.
         self.registrations.leave().await;
         self.redis_monitor.deregister().await;
-        let timeout = self.config.borrow().server.shutdown_timeout.get();
+        let (delay, timeout) = {
+            let server = &self.config.borrow().server;
+            (server.drain_delay.get(), server.shutdown_timeout.get())
+        };
+        if !delay.is_zero() {
+            tracing::info!(?delay, "not ready: serving until the drain begins (second signal exits immediately)");
+            tokio::time::sleep(delay).await;
+        }
         tracing::info!(?timeout, "shutting down: waiting for in-flight requests (second signal exits immediately)");
         self.drain.send_replace(Some(timeout));
         match join(self.workers).await {

@@ -11,7 +11,7 @@ use crate::support::gateway::Gateway;
 use crate::support::load::{Load, statuses};
 use crate::support::upstream::{Upstream, read_request, response};
 
-fn yaml(upstream: &Upstream, server: &str) -> String {
+pub(crate) fn yaml(upstream: &Upstream, server: &str) -> String {
     format!(
         "server: {{address: 127.0.0.1, workers: 2{server}}}\n\
          routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]\n",
@@ -20,14 +20,14 @@ fn yaml(upstream: &Upstream, server: &str) -> String {
 }
 
 /// Upstream that reports the arrival of a request and responds when released. The head may be sent immediately.
-struct Held {
-    upstream: Upstream,
-    arrived: Receiver<()>,
-    release: Sender<()>,
+pub(crate) struct Held {
+    pub(crate) upstream: Upstream,
+    pub(crate) arrived: Receiver<()>,
+    pub(crate) release: Sender<()>,
 }
 
 impl Held {
-    fn start(head_at_once: bool) -> Self {
+    pub(crate) fn start(head_at_once: bool) -> Self {
         let (report_arrival, arrived) = channel();
         let (release, released) = channel();
         let (report_arrival, released) = (Mutex::new(report_arrival), Arc::new(Mutex::new(released)));

@@ -25,6 +25,7 @@ mod cors;
 mod credentials;
 mod dashboard;
 mod discovery;
+mod draining;
 mod duplex;
 mod edits;
 mod explain;

@@ -68,6 +68,8 @@ pub struct Server {
     pub upgrade_protocols: Vec<Spanned<String>>,
     /// Time for in-flight requests when the gateway shuts down. Default {}, as in Spring Boot.
     pub shutdown_timeout: Spanned<Or<Time, { secs(30) }>>,
+    /// Time between the signal to shut down and the drain: readiness fails, and connections and requests are still served as before, until load balancers have noticed. It comes before `shutdown-timeout`. Default {}, for load balancers that are told in advance.
+    pub drain_delay: Or<Time, { secs(0) }>,
     /// Encoded separators in paths.
     path: PathSettings,
     /// TLS. Default: none.
