@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::admin::socket::{self, SocketFile};
 use crate::admin::{self, AdminState};
+use crate::app::sockets::{Sockets, SocketsError};
 use crate::app::start::StartError;
 use tollgate_config::{Config, Management};
 use tollgate_proxy::server::listener;
@@ -14,14 +15,25 @@ use tollgate_transport::executor::spawn_boxed;
 /// Advice for an admin port in use.
 const REMEDY: &str = "; set `management.server.port` (or MANAGEMENT_SERVER_PORT) to another port, to 0 for a free one, or to -1 for none";
 
-/// Opens the admin port. Returns its address; `None` if it is off, or if its default port is in use and the port for traffic
+/// Opens the admin port, unless its socket was inherited. Returns its address; `None` if it is off, or if its default port is in use and the port for traffic
 /// serves the endpoints of the application.
-pub(super) fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Option<SocketAddr>, StartError> {
+pub(super) fn start_admin(
+    config: &Config,
+    state: &Arc<AdminState>,
+    sockets: &mut Sockets,
+) -> Result<Option<SocketAddr>, StartError> {
     if !config.management.enabled {
+        if sockets.admin.take().is_some() {
+            tracing::warn!("the inherited socket `admin` is not served: the admin port is off");
+        }
         return Ok(None);
     }
     let address = SocketAddr::new(config.management.address, config.management.port);
-    let listener = match listener::bind(address, 1) {
+    let bound = match sockets.admin.take() {
+        Some(inherited) => Ok(vec![inherited]),
+        None => listener::bind(address, 1),
+    };
+    let listener = match bound {
         Ok(mut listeners) => listeners.remove(0),
         Err(source) if is_spared(&config.management, &source) => {
             tracing::warn!(
@@ -32,23 +44,35 @@ pub(super) fn start_admin(config: &Config, state: &Arc<AdminState>) -> Result<Op
         }
         Err(source) => {
             let remedy = if source.kind() == io::ErrorKind::AddrInUse { REMEDY } else { "" };
-            return Err(StartError::Listen { address, setting: "management.server.port", remedy, source });
+            return Err(SocketsError::Listen { address, setting: "management.server.port", remedy, source }.into());
         }
     };
     let bound = listener.local_addr()?;
-    let listener = tokio::net::TcpListener::from_std(listener)?;
-    spawn_boxed(admin::serve::port(listener, Arc::clone(state)));
+    let served = tokio::net::TcpListener::from_std(listener.try_clone()?)?;
+    sockets.admin = Some(listener);
+    spawn_boxed(admin::serve::port(served, Arc::clone(state)));
     Ok(Some(bound))
 }
 
-/// Opens the Unix socket of the admin port, if the file has one.
-pub(super) fn start_admin_socket(config: &Config, state: &Arc<AdminState>) -> Result<Option<SocketFile>, StartError> {
-    let Some(settings) = &config.management.socket else { return Ok(None) };
-    let failed = |source| StartError::AdminSocket { path: settings.path.clone(), source };
-    let (listener, file) = socket::bind(settings).map_err(failed)?;
-    let listener = tokio::net::UnixListener::from_std(listener)?;
-    spawn_boxed(admin::serve::socket(listener, Arc::clone(state)));
-    Ok(Some(file))
+/// Opens the Unix socket of the admin port, if the file has one, unless it was inherited: then it has no file of ours.
+pub(super) fn start_admin_socket(
+    config: &Config,
+    state: &Arc<AdminState>,
+    sockets: &mut Sockets,
+) -> Result<Option<SocketFile>, StartError> {
+    let (listener, file) = match (sockets.admin_socket.take(), &config.management.socket) {
+        (Some(inherited), _) => (inherited, None),
+        (None, Some(settings)) => {
+            let failed = |source| StartError::AdminSocket { path: settings.path.clone(), source };
+            let (listener, file) = socket::bind(settings).map_err(failed)?;
+            (listener, Some(file))
+        }
+        (None, None) => return Ok(None),
+    };
+    let served = tokio::net::UnixListener::from_std(listener.try_clone()?)?;
+    sockets.admin_socket = Some(listener);
+    spawn_boxed(admin::serve::socket(served, Arc::clone(state)));
+    Ok(file)
 }
 
 /// Returns true if the gateway can start without the admin port: the default port is in use, the file names no other, and

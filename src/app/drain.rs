@@ -6,7 +6,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::app::process::{Process, WorkerThread};
+use crate::app::service_manager;
 use crate::app::signals::ShutDownSignals;
+use tollgate_proxy::server::accept::Order;
 use tollgate_telemetry::log_writer::LogWriter;
 
 /// Time for the last lines of the access log.
@@ -35,7 +37,8 @@ impl Process {
 
     /// Waits for in-flight requests, then writes the remaining usage.
     async fn finish(mut self) {
-        drop(self.reload_requests);
+        drop((self.reload_requests, self.watchdog));
+        service_manager::stopping();
         self.admin.draining.store(true, Relaxed);
         // Clients of the registries find other gateways while this one still serves.
         self.registrations.leave().await;
@@ -49,7 +52,10 @@ impl Process {
             tokio::time::sleep(delay).await;
         }
         tracing::info!(?timeout, "shutting down: waiting for in-flight requests (second signal exits immediately)");
-        self.drain.send_replace(Some(timeout));
+        let leaves_queue = self.sockets.is_kept;
+        // The workers close the last duplicates.
+        drop(self.sockets);
+        self.orders.send_replace(Order::Drain { timeout, leaves_queue });
         match join(self.workers).await {
             Some(0) => tracing::info!("all requests finished"),
             closed => {

@@ -10,36 +10,39 @@ mod drain;
 mod process;
 mod reader;
 pub mod reload;
+mod service_manager;
 mod signals;
+pub mod sockets;
 pub mod start;
-
-use std::io;
 
 use tollgate_config::Loaded;
 
 use self::process::Process;
 use self::reload::Source;
 use self::signals::{CommandSignals, ShutDownSignals};
+use self::sockets::Sockets;
 use self::start::StartError;
 
 /// Runtime and signal handlers of a process that is about to read its configuration.
 pub struct Startup {
     runtime: tokio::runtime::Runtime,
     commands: CommandSignals,
+    sockets: Sockets,
 }
 
 impl Startup {
-    /// Installs the handlers of the signals that do not end the process.
+    /// Takes inherited sockets, and installs the handlers of the signals that do not end the process.
     ///
     /// # Errors
-    /// The runtime or a handler cannot be created.
-    pub fn new() -> io::Result<Self> {
+    /// The runtime or a handler cannot be created, or an inherited socket cannot be used.
+    pub fn new() -> Result<Self, StartError> {
+        let sockets = Sockets::inherit()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let commands = {
             let _entered = runtime.enter();
             CommandSignals::new()?
         };
-        Ok(Self { runtime, commands })
+        Ok(Self { runtime, commands, sockets })
     }
 
     /// Runs the gateway until a signal ends it. `source` is read again on a reload.
@@ -51,7 +54,7 @@ impl Startup {
         let local = tokio::task::LocalSet::new();
         let ended = local.block_on(&self.runtime, async {
             let mut shut_down = ShutDownSignals::new()?;
-            let mut process = Process::start(source, loaded).await?;
+            let mut process = Process::start(source, loaded, self.sockets).await?;
             process.reload_until_shutdown(source, &mut self.commands, &mut shut_down).await;
             process.drain(&mut shut_down).await;
             Ok(())

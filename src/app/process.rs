@@ -4,7 +4,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tollgate_config::Config;
@@ -12,8 +11,10 @@ use tollgate_config::Config;
 use crate::admin::socket::SocketFile;
 use crate::admin::{AdminState, ReloadRequests};
 use crate::app::reader::Reader;
+use crate::app::sockets::Sockets;
 use tollgate_discovery::Registrations;
 use tollgate_proxy::gateway::SharedGeneration;
+use tollgate_proxy::server::accept::Order;
 #[cfg(feature = "jwt")]
 use tollgate_proxy::state::jwks::JwksRefresher;
 use tollgate_proxy::state::metering::Metering;
@@ -21,6 +22,7 @@ use tollgate_proxy::state::redis_monitor::RedisMonitor;
 use tollgate_proxy::upstream::balance::UpstreamManager;
 use tollgate_telemetry::log_writer::LogWriter;
 use tollgate_telemetry::otlp::exporter::SpanQueue;
+use tollgate_transport::executor::OwnedTask;
 
 /// Thread of a worker. It returns the number of connections that it closed at the end.
 pub(super) type WorkerThread = JoinHandle<io::Result<usize>>;
@@ -33,8 +35,11 @@ pub(super) struct Process {
     pub(super) generation: watch::Sender<Arc<SharedGeneration>>,
     /// Thread that read the running configuration.
     pub(super) reader: Reader,
-    /// Time within which the workers shall drain; `None` while they serve.
-    pub(super) drain: watch::Sender<Option<Duration>>,
+    /// Orders to the workers.
+    pub(super) orders: watch::Sender<Order>,
+    pub(super) sockets: Sockets,
+    /// Notifies the watchdog of the service manager.
+    pub(super) watchdog: OwnedTask,
     pub(super) workers: Vec<WorkerThread>,
     pub(super) admin: Arc<AdminState>,
     pub(super) reload_requests: ReloadRequests,

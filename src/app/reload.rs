@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
 use crate::app::process::Process;
 use crate::app::reader::Reader;
+use crate::app::service_manager;
 use crate::app::signals::{Command, CommandSignals, ShutDownSignals};
 use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
 use tollgate_proxy::gateway::SharedGeneration;
@@ -78,7 +79,9 @@ impl Process {
         match change {
             Change::Services => self.locate(source).await,
             Change::Configuration(reply) => {
+                service_manager::reloading();
                 let result = self.reload(source).await;
+                service_manager::ready();
                 if let Some(reply) = reply {
                     let _ = reply.send(result);
                 }

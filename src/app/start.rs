@@ -5,7 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -18,14 +18,16 @@ use crate::app::descriptors;
 use crate::app::process::{Process, WorkerThread};
 use crate::app::reader::Reader;
 use crate::app::reload::{Source, with_services};
+use crate::app::service_manager;
+use crate::app::sockets::{Sockets, SocketsError};
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_discovery::Registrations;
 use tollgate_proxy::gateway::SharedGeneration;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_proxy::instrumentation::metrics::Metrics;
 use tollgate_proxy::instrumentation::traces::Tracing;
+use tollgate_proxy::server::accept::Order;
 use tollgate_proxy::server::gate::Gate;
-use tollgate_proxy::server::listener;
 #[cfg(feature = "jwt")]
 use tollgate_proxy::state::jwks::JwksRefresher;
 use tollgate_proxy::state::metering::Metering;
@@ -37,33 +39,17 @@ use tollgate_routing::Predicate;
 use tollgate_telemetry::log_writer::{LogOptions, LogWriter, Target};
 use tollgate_telemetry::otlp::exporter::SpanQueue;
 use tollgate_telemetry::{key_display, top_keys};
-use tollgate_transport::executor::spawn_boxed;
+use tollgate_transport::executor::{OwnedTask, spawn_boxed};
 
 /// Bound of the access log's queue. Lines that do not fit are dropped and counted.
 const ACCESS_LOG_QUEUE_BYTES: usize = 8 << 20;
 /// Interval in which all buckets in memory are swept of full ones, one shard at a time.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// Advice for a port in use.
-const REMEDY: &str =
-    "; end the process that has it, or set `server.port` (or SERVER_PORT) to another port, or to 0 for a free one";
-
 /// Error of the start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// An address is in use, or belongs to another machine.
-    #[error("cannot listen on {address} (`{setting}`): {source}{remedy}")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// The setting that holds it.
-        setting: &'static str,
-        /// Advice for an address in use; otherwise empty.
-        remedy: &'static str,
-        /// Error of the system.
-        source: io::Error,
-    },
     /// The file of the access log cannot be opened.
     #[error("cannot open the access log {} (`access-log.output`): {source}; create its folder, or log to `stdout`", path.display())]
     AccessLog {
@@ -80,19 +66,22 @@ pub enum StartError {
         /// The reason.
         source: SocketError,
     },
+    /// A socket cannot be bound, or an inherited one cannot be used.
+    #[error(transparent)]
+    Sockets(#[from] SocketsError),
     /// A thread, a runtime or a signal handler cannot be created.
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
 }
 
 impl Process {
-    /// Starts the gateway. Must be called within the process's `LocalSet`.
+    /// Starts the gateway on inherited `sockets`, or on its own. Must be called within the process's `LocalSet`.
     ///
     /// # Errors
     /// A port or file cannot be opened, or a thread cannot be created.
-    pub(super) async fn start(source: &Source, loaded: Loaded) -> Result<Self, StartError> {
-        let listeners = bind_workers(&loaded.config)?;
-        let address = listeners[0].local_addr()?;
+    pub(super) async fn start(source: &Source, loaded: Loaded, mut sockets: Sockets) -> Result<Self, StartError> {
+        let listeners = sockets.of_workers(&loaded.config)?;
+        let address = sockets.traffic[0].local_addr()?;
         let log = open_access_log(&loaded.config)?;
         let stores = SharedStores::new(&loaded.config);
         let upstreams = Arc::<Upstreams>::default();
@@ -116,17 +105,17 @@ impl Process {
             log.clone(),
             spans.as_ref().map(|spans| Arc::clone(spans.stats())),
         );
-        let admin_address = start_admin(&config, &admin)?;
-        let admin_socket = start_admin_socket(&config, &admin)?;
+        let admin_address = start_admin(&config, &admin, &mut sockets)?;
+        let admin_socket = start_admin_socket(&config, &admin, &mut sockets)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
         let generation = Arc::new(SharedGeneration::new(Arc::clone(&config), &stores, &metrics, tracing.is_some()));
         let reader = Reader::start()?;
         let (generation_sender, generation_receiver) = watch::channel(Arc::clone(&generation));
-        let (drain_sender, drain_receiver) = watch::channel(None);
+        let (orders, orders_receiver) = watch::channel(Order::Serve);
         let refused = admin_address.filter(|address| !port_needs_identity(address.ip(), &config.management));
         let listeners = listeners.into_iter().zip(top_queries).collect();
-        let receivers = (generation_receiver, drain_receiver);
-        let (workers, started) = start_workers(listeners, &admin, refused, tracing.as_ref(), receivers)?;
+        let receivers = (generation_receiver, orders_receiver);
+        let (workers, beats, started) = start_workers(listeners, &admin, refused, tracing.as_ref(), receivers)?;
         spawn_boxed(sweep(Arc::clone(&stores)));
         let metering = Metering::start(&stores, config_receiver.clone())?;
         let redis_monitor = RedisMonitor::start(&stores, config_receiver);
@@ -141,7 +130,9 @@ impl Process {
             config: config_sender,
             generation: generation_sender,
             reader,
-            drain: drain_sender,
+            orders,
+            sockets,
+            watchdog: OwnedTask::start(service_manager::notify_watchdog(beats)),
             workers,
             admin,
             reload_requests,
@@ -176,16 +167,6 @@ fn start_traces(config: &Config) -> io::Result<(Option<SpanQueue>, Option<Tracin
     Ok((Some(spans.clone()), Some(Tracing::new(traces, spans))))
 }
 
-/// Binds one listener per worker.
-fn bind_workers(config: &Config) -> Result<Vec<TcpListener>, StartError> {
-    let address = SocketAddr::new(config.server.address.get(), config.server.port.get());
-    let failed = |source: io::Error| {
-        let remedy = if source.kind() == io::ErrorKind::AddrInUse { REMEDY } else { "" };
-        StartError::Listen { address, setting: "server.port", remedy, source }
-    };
-    listener::bind(address, config.server.workers().get()).map_err(failed)
-}
-
 fn open_access_log(config: &Config) -> Result<Option<LogWriter>, StartError> {
     let target = match &config.access_log.output {
         LogOutput::Off => return Ok(None),
@@ -205,26 +186,28 @@ fn open_access_log(config: &Config) -> Result<Option<LogWriter>, StartError> {
 }
 
 /// Starts one thread per listener. The workers share `server.max-connections`, and refuse connections to the admin port at
-/// `refused`. Returns the threads, and a channel that is closed when every worker has started.
+/// `refused`. Returns the threads, their beats, and a channel that is closed when every worker has started.
 fn start_workers(
-    listeners: Vec<(TcpListener, top_keys::Queries)>,
+    listeners: Vec<(Vec<TcpListener>, top_keys::Queries)>,
     admin: &Arc<AdminState>,
     refused: Option<SocketAddr>,
     tracing: Option<&Tracing>,
-    (generation, drain): (watch::Receiver<Arc<SharedGeneration>>, watch::Receiver<Option<Duration>>),
-) -> io::Result<(Vec<WorkerThread>, mpsc::Receiver<Infallible>)> {
+    (generation, orders): (watch::Receiver<Arc<SharedGeneration>>, watch::Receiver<Order>),
+) -> io::Result<(Vec<WorkerThread>, Vec<Arc<AtomicU64>>, mpsc::Receiver<Infallible>)> {
     let max_connections = admin.config.load().server.max_connections.get().get();
     let max_connections = descriptors::client_connections(max_connections, listeners.len());
     let gate = Gate::new(max_connections, listeners.len(), Arc::clone(&admin.connections));
     let (starting, started) = mpsc::channel(1);
-    let threads = listeners.into_iter().enumerate().map(|(number, (listener, top_queries))| {
+    let beats: Vec<_> = listeners.iter().map(|_| Arc::<AtomicU64>::default()).collect();
+    let threads = listeners.into_iter().zip(&beats).enumerate().map(|(number, ((listeners, top_queries), beat))| {
         let worker = Worker {
             number,
-            listener,
+            listeners,
+            beat: Arc::clone(beat),
             gate: gate.clone(),
             starting: starting.clone(),
             generation: generation.clone(),
-            drain: drain.clone(),
+            orders: orders.clone(),
             stores: Arc::clone(&admin.stores),
             upstreams: Arc::clone(&admin.upstreams),
             metrics: Arc::clone(&admin.metrics),
@@ -236,13 +219,15 @@ fn start_workers(
         };
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run())
     });
-    Ok((threads.collect::<io::Result<_>>()?, started))
+    let threads = threads.collect::<io::Result<_>>()?;
+    Ok((threads, beats, started))
 }
 
 /// Reports readiness when every worker has dropped its sender.
 async fn report_ready(mut started: mpsc::Receiver<Infallible>, admin: Arc<AdminState>) {
     if started.recv().await.is_none() {
         admin.ready.store(true, Relaxed);
+        service_manager::ready();
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) fn start(load: impl FnOnce() -> Result<Loaded, LoadError>, source: &S
     let startup = match Startup::new() {
         Ok(startup) => startup,
         Err(error) => {
-            eprintln!("tollgate: cannot start: {error}");
+            eprintln!("tollgate: {error}");
             return ExitCode::from(1);
         }
     };

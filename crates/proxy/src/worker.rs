@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
@@ -17,7 +18,7 @@ use crate::http::service::SharedService;
 use crate::instrumentation::access_log::AccessLog;
 use crate::instrumentation::metrics::Metrics;
 use crate::instrumentation::traces::Tracing;
-use crate::server::accept;
+use crate::server::accept::{self, Order};
 use crate::server::activity::ClientTimeouts;
 use crate::server::connection::{ConnectionLimits, ExemptClients};
 use crate::server::gate::{ClientLimits, Gate};
@@ -38,12 +39,14 @@ const STACKS_PER_TURN: usize = 16;
 pub struct Worker {
     /// Index of the worker, from 0.
     pub number: usize,
-    /// Listener of the worker, one of several on the same address.
-    pub listener: TcpListener,
+    /// Listeners of the worker: one of several on the same address, or some of those that the process inherited.
+    pub listeners: Vec<TcpListener>,
     /// Configuration to serve; a new value is applied to the next request. It has another owner, which is the last one.
     pub generation: watch::Receiver<Arc<SharedGeneration>>,
-    /// Time within which the worker drains, once it is set.
-    pub drain: watch::Receiver<Option<Duration>>,
+    /// Orders to accept connections, to stop, and to drain.
+    pub orders: watch::Receiver<Order>,
+    /// Count of the seconds in which the worker runs, for a watchdog.
+    pub beat: Arc<AtomicU64>,
     /// Admission of client connections, shared by all workers.
     pub gate: Gate,
     /// Dropped when the worker is about to accept connections.
@@ -87,7 +90,8 @@ impl Worker {
     async fn serve(mut self) -> std::io::Result<usize> {
         let shared = Arc::clone(&self.generation.borrow_and_update());
         let config = Arc::clone(&shared.config);
-        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let listeners = self.listeners.into_iter().map(tokio::net::TcpListener::from_std);
+        let listeners = listeners.collect::<std::io::Result<Vec<_>>>()?;
         let stores = Stores::new(self.stores);
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format.0 == AccessLogFormat::Json;
@@ -100,26 +104,16 @@ impl Worker {
         let limits = Rc::new(RefCell::new(connection_limits(&config)));
         // It is not kept beyond the next reload.
         drop(config);
-        spawn_boxed(maintain(Rc::clone(&state)));
+        spawn_boxed(maintain(Rc::clone(&state), self.beat));
         spawn_boxed(top_keys::answer(self.top_queries));
-        let reloads = apply_reloads(Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits), self.generation);
-        let stop = drain_requested(self.drain, reloads);
+        spawn_boxed(apply_reloads(Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits), self.generation));
         let connections = self.gate.connections(self.number);
-        let closed = accept::run(listener, gateway, limits, self.gate, connections, stop).await;
+        let closed = accept::run(listeners, gateway, limits, self.gate, connections, self.orders).await;
         state.release().await;
         if let Some(log) = log {
             log.flush();
         }
         Ok(closed)
-    }
-}
-
-/// Runs `reloads` until the process asks the worker to drain. Returns the time for it; zero if the process has ended.
-async fn drain_requested(mut drain: watch::Receiver<Option<Duration>>, reloads: impl Future<Output = ()>) -> Duration {
-    tokio::select! {
-        biased;
-        timeout = drain.wait_for(Option::is_some) => timeout.ok().and_then(|timeout| *timeout).unwrap_or_default(),
-        () = reloads => Duration::ZERO,
     }
 }
 
@@ -153,11 +147,12 @@ async fn drop_stacks(generation: Rc<Generation>) {
 }
 
 /// Closes old idle connections to upstreams, and counts keys in a new window when it begins, once a second.
-async fn maintain(state: Rc<WorkerState>) {
+async fn maintain(state: Rc<WorkerState>, beat: Arc<AtomicU64>) {
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
     seconds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         seconds.tick().await;
+        beat.fetch_add(1, Relaxed);
         state.close_idle_connections();
         top_keys::tick();
     }

@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 80_201),
+    (ALL, 80_474),
     ("config", 15_907),
     ("spring", 4_635),
     ("document", 2_744),
-    ("proxy", 14_445),
+    ("proxy", 14_517),
     ("limiter", 12_103),
     ("filters", 10_062),
     ("simulate", 3_039),
-    ("src", 8_083),
+    ("src", 8_296),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 839;
+const MAX_FILES: usize = 844;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

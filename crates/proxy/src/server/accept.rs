@@ -1,14 +1,17 @@
 //! Accept loop of one worker, from its first connection to the end of its last.
 
 use std::cell::{Cell, RefCell};
+use std::future::{pending, poll_fn};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::http::handler::Handler;
@@ -30,17 +33,34 @@ const LAST_REQUESTS: Duration = Duration::from_secs(1);
 /// have sent its request with the last packet; closing the socket would reset it.
 const LAST_HANDSHAKES: Duration = Duration::from_millis(100);
 
-/// Accepts and serves connections until `stop` resolves to the drain timeout; then drains for at most that long.
-/// `gate` admits the connections of all workers.
+/// Order of the process to its workers.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// Accept and serve connections.
+    Serve,
+    /// Accept and serve connections, each response being the last one of its connection.
+    Announce,
+    /// Accept no connection, and close idle ones. A permit is added for each worker that has stopped.
+    Pause(Arc<Semaphore>),
+    /// End within this time.
+    Drain {
+        /// Time for requests in flight.
+        timeout: Duration,
+        /// True if another process has the listening sockets too: it accepts the connections in their queues.
+        leaves_queue: bool,
+    },
+}
+
+/// Accepts and serves connections until `orders` ask to drain; then drains. `gate` admits the connections of all workers.
 ///
 /// Returns the number of connections that were still open at the end.
 pub async fn run<H: Handler>(
-    listener: TcpListener,
+    listeners: Vec<TcpListener>,
     handler: Rc<H>,
     limits: Rc<RefCell<ConnectionLimits>>,
     gate: Gate,
     connections: Arc<Connections>,
-    stop: impl Future<Output = Duration>,
+    mut orders: watch::Receiver<Order>,
 ) -> usize {
     let refused = RefCell::new(Refused::default());
     let start = |stream: TcpStream, peer: SocketAddr, place| {
@@ -54,44 +74,90 @@ pub async fn run<H: Handler>(
         spawn_boxed(serve(stream, peer, limits, connections, permit, handler));
     };
     let waiting = Cell::new(None);
-    let accepting = accept_all(&listener, &gate, &waiting, &start);
-    let deadline = {
+    let accepting = accept_all(&listeners, &gate, &waiting, &start);
+    let (deadline, leaves_queue) = {
         let mut accepting = std::pin::pin!(accepting);
-        let timeout = tokio::select! {
-            timeout = stop => timeout,
-            () = &mut accepting => Duration::ZERO,
-        };
+        let (timeout, leaves_queue) = follow(&mut orders, &connections, accepting.as_mut()).await;
         let deadline = Instant::now() + timeout;
-        connections.enter(DrainStage::LastRequests);
-        let _ = tokio::time::timeout(LAST_REQUESTS.min(timeout), &mut accepting).await;
-        if listener::refuse_new(&listener).is_ok() {
+        if connections.stage() < DrainStage::Closing {
+            connections.enter(DrainStage::LastRequests);
+            accept_until(sleep(LAST_REQUESTS.min(timeout)), accepting.as_mut(), !leaves_queue).await;
+        }
+        if !leaves_queue && listeners.iter().all(|listener| listener::refuse_new(listener).is_ok()) {
             let _ = tokio::time::timeout(LAST_HANDSHAKES.min(timeout), accepting).await;
         }
-        deadline
+        (deadline, leaves_queue)
     };
     if let Some((stream, peer)) = waiting.take()
         && let Some(place) = gate.try_place()
     {
         start(stream, peer, place);
     }
-    accept_queued(listener, &gate, &start);
+    if leaves_queue {
+        drop(listeners);
+    } else {
+        accept_queued(listeners, &gate, &start);
+    }
     connections.enter(DrainStage::Closing);
     let _ = tokio::time::timeout_at(deadline, connections.closed()).await;
     connections.count()
 }
 
+/// Follows the orders until one asks to drain. Returns its time, and true if it leaves the queues of the listeners. If the
+/// process has ended, there is no time.
+async fn follow(
+    orders: &mut watch::Receiver<Order>,
+    connections: &Connections,
+    mut accepting: Pin<&mut impl Future<Output = ()>>,
+) -> (Duration, bool) {
+    loop {
+        let order = orders.borrow_and_update().clone();
+        let accepts = match order {
+            Order::Serve => {
+                connections.enter(DrainStage::Serving);
+                true
+            }
+            Order::Announce => {
+                connections.enter(DrainStage::LastRequests);
+                true
+            }
+            Order::Pause(paused) => {
+                connections.enter(DrainStage::Closing);
+                paused.add_permits(1);
+                false
+            }
+            Order::Drain { timeout, leaves_queue } => return (timeout, leaves_queue),
+        };
+        let mut has_ended = false;
+        let changed = async { has_ended = orders.changed().await.is_err() };
+        accept_until(changed, accepting.as_mut(), accepts).await;
+        if has_ended {
+            return (Duration::ZERO, false);
+        }
+    }
+}
+
+/// Waits for `event`. If `accepts`, connections are accepted meanwhile.
+async fn accept_until(event: impl Future<Output = ()>, accepting: Pin<&mut impl Future<Output = ()>>, accepts: bool) {
+    tokio::select! {
+        () = event => {}
+        () = accepting, if accepts => {}
+    }
+}
+
 /// Connection that was accepted and waits for a place.
 type Waiting = Cell<Option<(TcpStream, SocketAddr)>>;
 
+/// Accepts and starts connections, without an end.
 async fn accept_all(
-    listener: &TcpListener,
+    listeners: &[TcpListener],
     gate: &Gate,
     waiting: &Waiting,
     start: &impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit),
 ) {
     let mut logged = None;
     loop {
-        match listener.accept().await {
+        match accept(listeners).await {
             Ok((stream, peer)) => {
                 if let Some(place) = gate.try_place() {
                     start(stream, peer, place);
@@ -99,7 +165,7 @@ async fn accept_all(
                 }
                 // At the limit, further connections stay in the kernel's accept queue.
                 waiting.set(Some((stream, peer)));
-                let Some(place) = gate.place().await else { return };
+                let Some(place) = gate.place().await else { return pending().await };
                 if let Some((stream, peer)) = waiting.take() {
                     start(stream, peer, place);
                 }
@@ -116,17 +182,31 @@ async fn accept_all(
     }
 }
 
-/// Serves the connections already in the accept queue. `accept` is called on the socket itself, because tokio may not
+/// Accepts a connection from one of the listeners.
+async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+    poll_fn(|cx| {
+        let accepted = listeners.iter().map(|listener| listener.poll_accept(cx)).find(Poll::is_ready);
+        accepted.unwrap_or(Poll::Pending)
+    })
+    .await
+}
+
+/// Serves the connections already in the accept queues. `accept` is called on the sockets themselves, because tokio may not
 /// know of the latest connections yet.
-fn accept_queued(listener: TcpListener, gate: &Gate, start: &impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit)) {
-    let Ok(listener) = listener.into_std() else { return };
-    while let Some(place) = gate.try_place()
-        && let Ok((stream, peer)) = listener.accept()
-    {
-        if stream.set_nonblocking(true).is_ok()
-            && let Ok(stream) = TcpStream::from_std(stream)
+fn accept_queued(
+    listeners: Vec<TcpListener>,
+    gate: &Gate,
+    start: &impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit),
+) {
+    for listener in listeners.into_iter().filter_map(|listener| listener.into_std().ok()) {
+        while let Some(place) = gate.try_place()
+            && let Ok((stream, peer)) = listener.accept()
         {
-            start(stream, peer, place);
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                start(stream, peer, place);
+            }
         }
     }
 }

@@ -55,6 +55,27 @@ fn bind_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
         .collect()
 }
 
+/// Gives each of `workers` its listeners: every socket is served, and every worker has one. Workers may share a socket.
+///
+/// # Errors
+/// The process is out of file descriptors.
+pub fn spread(sockets: &[TcpListener], workers: usize) -> io::Result<Vec<Vec<TcpListener>>> {
+    let mut spread: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
+    for (number, socket) in sockets.iter().cycle().take(workers.max(sockets.len())).enumerate() {
+        spread[number % workers].push(socket.try_clone()?);
+    }
+    Ok(spread)
+}
+
+/// Sets the options of a listening socket that the process inherited.
+///
+/// # Errors
+/// The system refuses them.
+pub fn adopt(socket: &TcpListener) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    socket2::SockRef::from(socket).set_tcp_keepalive(&KEEPALIVE)
+}
+
 /// Refuses new connections on `listener`, while handshakes that have begun complete.
 ///
 /// Closing a listening socket resets the connections in its queue. A connection that completes between the last
@@ -106,6 +127,19 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn every_socket_is_served_and_every_worker_has_one() {
+        let sockets: Vec<_> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        for workers in 1..7 {
+            let spread = spread(&sockets, workers).unwrap();
+            assert!(spread.len() == workers && spread.iter().all(|of_one| !of_one.is_empty()), "{spread:?}");
+            for socket in &sockets {
+                let is_same = |other: &TcpListener| other.local_addr().unwrap() == socket.local_addr().unwrap();
+                assert!(spread.iter().flatten().any(is_same), "{workers}: {spread:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_port_in_use_is_an_error_for_any_number_of_workers() {

@@ -1,0 +1,141 @@
+//! Listening sockets of the process: those that a service manager passes (`LISTEN_FDS`, sd_listen_fds(3)), or its own.
+
+use std::env;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+
+use listenfd::ListenFd;
+use socket2::SockRef;
+use thiserror::Error;
+use tollgate_config::Config;
+use tollgate_proxy::server::listener;
+
+/// Name of an inherited socket of the admin port (`FileDescriptorName=`). Sockets of other names are for traffic.
+const ADMIN: &str = "admin";
+/// Upper bound of inherited sockets.
+const MAX_SOCKETS: usize = 1024;
+
+/// Advice for a port in use.
+const REMEDY: &str =
+    "; end the process that has it, or set `server.port` (or SERVER_PORT) to another port, or to 0 for a free one";
+
+/// Listening sockets of the process. The workers and the admin port use duplicates.
+#[derive(Debug, Default)]
+pub(super) struct Sockets {
+    /// Sockets for traffic.
+    pub(super) traffic: Vec<TcpListener>,
+    /// Socket of the admin port.
+    pub(super) admin: Option<TcpListener>,
+    /// Unix socket of the admin port.
+    pub(super) admin_socket: Option<UnixListener>,
+    /// True if a service manager keeps the sockets for traffic open when the process ends.
+    pub(super) is_kept: bool,
+}
+
+/// Error of a listening socket.
+#[derive(Debug, Error)]
+pub enum SocketsError {
+    /// An address is in use, or belongs to another machine.
+    #[error("cannot listen on {address} (`{setting}`): {source}{remedy}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The setting that holds it.
+        setting: &'static str,
+        /// Advice for an address in use; otherwise empty.
+        remedy: &'static str,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The number of sockets is none.
+    #[error(
+        "the environment variable LISTEN_FDS must be a number from 0 to {MAX_SOCKETS}, found `{0}`; unset it if no service manager passes sockets"
+    )]
+    Count(String),
+    /// A descriptor is no socket that the gateway can use.
+    #[error(
+        "cannot use the inherited socket {number} of LISTEN_FDS (`{name}`): {source}; a socket unit needs `ListenStream=` with a TCP address, or a path for the name `{ADMIN}`, and `Accept=no`"
+    )]
+    Socket {
+        /// Position, from 1.
+        number: usize,
+        /// Name in `LISTEN_FDNAMES`.
+        name: String,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// The process is out of file descriptors.
+    #[error("cannot start: {0}")]
+    System(#[from] io::Error),
+}
+
+impl Sockets {
+    /// Takes the sockets that a service manager has passed to this process. Must be called before threads are started, since
+    /// it changes the environment.
+    ///
+    /// # Errors
+    /// A descriptor is not a listening socket of a kind that the gateway serves.
+    pub(super) fn inherit() -> Result<Self, SocketsError> {
+        let Ok(count) = env::var("LISTEN_FDS") else { return Ok(Self::default()) };
+        if !count.parse().is_ok_and(|count: usize| count <= MAX_SOCKETS) {
+            return Err(SocketsError::Count(count));
+        }
+        let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
+        let mut names = names.split(':');
+        let mut passed = ListenFd::from_env();
+        let mut sockets = Self::default();
+        for index in 0..passed.len() {
+            let name = names.next().unwrap_or_default();
+            sockets.add(&mut passed, index, name).map_err(|source| {
+                let (number, name) = (index + 1, name.to_owned());
+                SocketsError::Socket { number, name, source }
+            })?;
+        }
+        sockets.is_kept = !sockets.traffic.is_empty();
+        Ok(sockets)
+    }
+
+    fn add(&mut self, passed: &mut ListenFd, index: usize, name: &str) -> io::Result<()> {
+        match tcp_listener(passed, index) {
+            Ok(socket) if name == ADMIN => self.admin = Some(socket),
+            Ok(socket) => self.traffic.push(socket),
+            Err(error) if name == ADMIN => {
+                // The error of a socket of neither kind names TCP.
+                let socket = passed.take_unix_listener(index).ok().flatten().ok_or(error)?;
+                require_listener(SockRef::from(&socket))?;
+                socket.set_nonblocking(true)?;
+                self.admin_socket = Some(socket);
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Binds the sockets for traffic, unless they were inherited, and distributes them among the workers.
+    pub(super) fn of_workers(&mut self, config: &Config) -> Result<Vec<Vec<TcpListener>>, SocketsError> {
+        let workers = config.server.workers().get();
+        if self.is_kept {
+            tracing::info!(sockets = self.traffic.len(), "listening on inherited sockets: `server.port` has no effect");
+        } else {
+            let address = SocketAddr::new(config.server.address.get(), config.server.port.get());
+            self.traffic = listener::bind(address, workers).map_err(|source| {
+                let remedy = if source.kind() == io::ErrorKind::AddrInUse { REMEDY } else { "" };
+                SocketsError::Listen { address, setting: "server.port", remedy, source }
+            })?;
+        }
+        Ok(listener::spread(&self.traffic, workers)?)
+    }
+}
+
+/// Returns the inherited socket at `index`, ready to accept connections.
+fn tcp_listener(passed: &mut ListenFd, index: usize) -> io::Result<TcpListener> {
+    let socket = passed.take_tcp_listener(index)?.ok_or(io::ErrorKind::NotFound)?;
+    require_listener(SockRef::from(&socket))?;
+    listener::adopt(&socket)?;
+    Ok(socket)
+}
+
+fn require_listener(socket: SockRef<'_>) -> io::Result<()> {
+    if socket.is_listener()? { Ok(()) } else { Err(io::Error::other("the socket does not listen")) }
+}
