@@ -45,8 +45,9 @@ def check_pod(pod, config):
         if container["name"] != "tollgate":
             continue
         pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
-        shutdown = int(str(config.get("server", {}).get("shutdown-timeout", SHUTDOWN)).removesuffix("s"))
-        assert pod["terminationGracePeriodSeconds"] > pause + ACCEPTS + shutdown, "the drain is longer than the grace period"
+        setting = lambda key, default: int(str(config.get("server", {}).get(key, default)).removesuffix("s"))
+        drain = setting("drain-delay", 0) + ACCEPTS + setting("shutdown-timeout", SHUTDOWN)
+        assert pod["terminationGracePeriodSeconds"] > pause + drain, "the drain is longer than the grace period"
         assert f"USER {user(pod)}:" in (HERE / "../../Dockerfile").read_text()
 
 
