@@ -30,6 +30,7 @@
 pub mod algorithm;
 pub mod concurrency;
 pub mod key;
+mod label;
 pub mod limiter;
 pub mod metering;
 pub mod plan;

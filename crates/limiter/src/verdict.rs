@@ -76,17 +76,19 @@ pub enum Outcome {
     },
 }
 
-/// Component that made a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// The in-memory store.
-    Memory,
-    /// Redis.
-    Redis,
-    /// The denial cache, from an earlier denial by Redis that is still valid.
-    DenialCache,
-    /// The fallback (`on-store-failure`), because Redis did not reply in time.
-    Fallback,
+crate::labelled! {
+    /// Component that made a decision.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Source {
+        /// The in-memory store.
+        Memory = "memory",
+        /// Redis.
+        Redis = "redis",
+        /// The denial cache, from an earlier denial by Redis that is still valid.
+        DenialCache = "denial-cache",
+        /// The fallback (`on-store-failure`), because Redis did not reply in time.
+        Fallback = "fallback",
+    }
 }
 
 // === impl RuleVerdict ===
@@ -191,21 +193,6 @@ impl Verdict {
             order: 0,
             replaced: None,
             observed: None,
-        }
-    }
-}
-
-// === impl Source ===
-
-impl Source {
-    /// Returns the name used in metrics, logs and headers.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::Redis => "redis",
-            Self::DenialCache => "denial-cache",
-            Self::Fallback => "fallback",
         }
     }
 }

@@ -10,6 +10,8 @@
 pub mod algorithm;
 #[path = "../../src/key/mod.rs"]
 pub mod key;
+#[path = "../../src/label.rs"]
+mod label;
 #[path = "../../src/quota.rs"]
 pub mod quota;
 #[path = "../../src/rule/mod.rs"]

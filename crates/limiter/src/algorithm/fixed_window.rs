@@ -23,20 +23,20 @@ impl Algorithm for FixedWindow {
     #[inline]
     fn decide(&self, state: Option<&Windows>, now: Moment, cost: u64) -> (RuleVerdict, Option<Windows>) {
         let Counted { mut rule_window, mut others, is_stale } = self.counted(state, now);
-        let left = self.limit().saturating_sub(rule_window.used);
+        let remaining = self.limit().saturating_sub(rule_window.used);
         let ends_in_us = rule_window.rest_us(now);
-        if cost <= left {
+        if cost <= remaining {
             rule_window.used += cost;
             if cost > 0 {
                 others.iter_mut().for_each(|other| other.window.take(cost, now));
             }
             let reset_after_us = if rule_window.used > 0 { ends_in_us } else { 0 };
-            let verdict = RuleVerdict::allowed(left - cost, reset_after_us, now);
+            let verdict = RuleVerdict::allowed(remaining - cost, reset_after_us, now);
             return (verdict, (cost > 0 || is_stale).then(|| Windows::new(rule_window, others, now.now_us)));
         }
         let retry_after_us = (cost <= self.limit()).then_some(ends_in_us);
         let reset_after_us = if rule_window.used > 0 { ends_in_us } else { 0 };
-        let verdict = RuleVerdict::denied(left, retry_after_us, reset_after_us, now);
+        let verdict = RuleVerdict::denied(remaining, retry_after_us, reset_after_us, now);
         (verdict, is_stale.then(|| Windows::new(rule_window, others, now.now_us)))
     }
 
@@ -51,8 +51,8 @@ impl Algorithm for FixedWindow {
         if more < 0 {
             return windows.give_back(more.unsigned_abs(), counted_at_us, &fresh);
         }
-        let left = self.limit().saturating_sub(windows.at(&fresh).rule_window.used);
-        let taken = more.unsigned_abs().min(left);
+        let remaining = self.limit().saturating_sub(windows.at(&fresh).rule_window.used);
+        let taken = more.unsigned_abs().min(remaining);
         (taken > 0).then(|| windows.take(taken, &fresh))
     }
 

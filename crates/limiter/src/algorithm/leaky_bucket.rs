@@ -7,15 +7,45 @@
 //! Two turns are never closer than the interval, even after returned turns. Without a warm-up, a turn lasts exactly one
 //! interval per token of its cost.
 
-mod queue_state;
-
-pub use self::queue_state::QueueState;
-use self::queue_state::{Gap, WarmUpState};
 use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::{LeakyBucket, WarmUp};
 
 /// Largest number of stored gaps. Further returned turns expire unused.
 const MAX_GAPS: usize = 32;
+
+/// State of a queue: 24 bytes, and a box if it has gaps or a warm-up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueState {
+    /// Next free turn at the end of the queue: microseconds.
+    free_at_us: u64,
+    /// Time of the last write. An earlier time now means that the clock was set back.
+    at_us: u64,
+    extra: Option<Box<Extra>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Extra {
+    warm_up: Option<WarmUpState>,
+    gaps: Box<[Gap]>,
+}
+
+/// Warm-up of a queue, under the rule that wrote it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct WarmUpState {
+    /// Permits stored at `free_at_us`.
+    permits: f64,
+    /// Largest number of stored permits.
+    max_permits: f64,
+    /// Time at which the permits reach `max_permits` again, so that the state expires.
+    idle_at_us: u64,
+}
+
+/// Time between turns that was given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Gap {
+    from_us: u64,
+    to_us: u64,
+}
 
 impl Algorithm for LeakyBucket {
     type State = QueueState;
@@ -93,8 +123,8 @@ impl LeakyBucket {
     /// Returns the queue at `now_us`, and true if the clock was set back since the state was written.
     fn queue_at(&self, state: Option<&QueueState>, now_us: u64) -> (Queue, bool) {
         let warm_up = self.warm_up_curve();
-        let most = warm_up.map_or(0.0, |warm_up| warm_up.max_permits);
-        let fresh = Queue { free_at_us: now_us, permits: most, gaps: Vec::new() };
+        let max_permits = warm_up.map_or(0.0, |warm_up| warm_up.max_permits);
+        let fresh = Queue { free_at_us: now_us, permits: max_permits, gaps: Vec::new() };
         let Some(queue) = state else { return (fresh, false) };
         let back_us = queue.at_us.saturating_sub(now_us);
         if queue.expires_at_us() - back_us <= now_us {
@@ -105,7 +135,7 @@ impl LeakyBucket {
         let gaps = gaps.map(|gap| Gap { from_us: gap.from_us.max(now_us), ..gap }).collect();
         let permits = match (warm_up, queue.warm_up()) {
             (Some(warm_up), Some(warmth)) => warm_up.permits_at(warmth, free_at_us, now_us),
-            _ => most,
+            _ => max_permits,
         };
         (Queue { free_at_us: free_at_us.max(now_us), permits, gaps }, back_us > 0)
     }
@@ -141,6 +171,40 @@ impl LeakyBucket {
             }
         });
         QueueState::new(queue.free_at_us, now_us, warmth, queue.gaps)
+    }
+}
+
+impl QueueState {
+    fn new(free_at_us: u64, at_us: u64, warm_up: Option<WarmUpState>, gaps: Vec<Gap>) -> Self {
+        let has_more = warm_up.is_some() || !gaps.is_empty();
+        Self { free_at_us, at_us, extra: has_more.then(|| Box::new(Extra { warm_up, gaps: gaps.into() })) }
+    }
+
+    fn warm_up(&self) -> Option<&WarmUpState> {
+        self.extra.as_ref()?.warm_up.as_ref()
+    }
+
+    fn gaps(&self) -> &[Gap] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.gaps)
+    }
+}
+
+impl State for QueueState {
+    const EMPTY: Self = Self { free_at_us: 0, at_us: 0, extra: None };
+
+    #[inline]
+    fn expires_at_us(&self) -> u64 {
+        self.warm_up().map_or(self.free_at_us, |warm_up| warm_up.idle_at_us)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        self.extra.as_ref().map_or(0, |extra| size_of::<Extra>() + size_of_val(&*extra.gaps))
+    }
+}
+
+impl Gap {
+    fn moved_back(self, by_us: u64) -> Self {
+        Self { from_us: self.from_us.saturating_sub(by_us), to_us: self.to_us - by_us }
     }
 }
 

@@ -20,17 +20,17 @@ impl Algorithm for Quota {
     /// new to the key, or the period now ends earlier than stored, because the clock was set far back.
     fn decide(&self, state: Option<&QuotaState>, now: Moment, cost: u64) -> (RuleVerdict, Option<QuotaState>) {
         let Current { mut rule_period, mut others, is_stale, .. } = self.at(state, now);
-        let left = self.remaining_of(&rule_period);
+        let remaining = self.remaining_of(&rule_period);
         let ends_after_us = rule_period.ends_at_us - now.wall_us;
-        let verdict = if cost <= left {
+        let verdict = if cost <= remaining {
             rule_period.count(cost as i64);
             others.iter_mut().filter(|other| other.is_open(now)).for_each(|other| other.count(cost as i64));
             RuleVerdict::allowed(self.remaining_of(&rule_period), rule_period.reset_after_us(now), now)
         } else {
             let renews = rule_period.ends_at_us < u64::MAX && cost <= self.allowance();
-            RuleVerdict::denied(left, renews.then_some(ends_after_us), rule_period.reset_after_us(now), now)
+            RuleVerdict::denied(remaining, renews.then_some(ends_after_us), rule_period.reset_after_us(now), now)
         };
-        let is_changed = is_stale || cost > 0 && cost <= left;
+        let is_changed = is_stale || cost > 0 && cost <= remaining;
         (verdict, is_changed.then(|| QuotaState::new(Some(rule_period), others)))
     }
 
@@ -75,11 +75,11 @@ impl Quota {
         (is_stale || more != 0).then(|| QuotaState::new(Some(rule_period), others))
     }
 
-    /// Returns the state with exactly `left` tokens remaining, if it changes.
-    pub(crate) fn set(&self, state: Option<&QuotaState>, now: Moment, left: u64) -> Option<QuotaState> {
+    /// Returns the state with exactly `remaining` tokens remaining, if it changes.
+    pub(crate) fn set(&self, state: Option<&QuotaState>, now: Moment, remaining: u64) -> Option<QuotaState> {
         let Current { mut rule_period, others, is_stale, .. } = self.at(state, now);
         let before = rule_period.used;
-        rule_period.used = self.allowance() as i64 - left.min(MAX_SAFE_INTEGER) as i64;
+        rule_period.used = self.allowance() as i64 - remaining.min(MAX_SAFE_INTEGER) as i64;
         (is_stale || rule_period.used != before).then(|| QuotaState::new(Some(rule_period), others))
     }
 

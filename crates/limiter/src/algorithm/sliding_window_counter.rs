@@ -21,15 +21,15 @@ impl Algorithm for SlidingWindowCounter {
     /// A denial writes only if the length of the window is new to the key, or the clock was set back.
     fn decide(&self, state: Option<&Counters>, now: Moment, cost: u64) -> (RuleVerdict, Option<Counters>) {
         let Counted { mut rule_window, mut others, is_stale } = self.counted(state, now);
-        let left = self.left(&rule_window, now.now_us);
-        if cost <= left {
+        let remaining = self.remaining(&rule_window, now.now_us);
+        if cost <= remaining {
             rule_window.current += cost;
             others.iter_mut().for_each(|other| other.window.current += cost);
-            let verdict = RuleVerdict::allowed(left - cost, rule_window.reset_after_us(now.now_us), now);
+            let verdict = RuleVerdict::allowed(remaining - cost, rule_window.reset_after_us(now.now_us), now);
             return (verdict, (cost > 0 || is_stale).then(|| Counters::new(rule_window, others, now.now_us)));
         }
         let retry_after_us = (cost <= self.limit()).then(|| self.wait_us(&rule_window, now.now_us, cost));
-        let verdict = RuleVerdict::denied(left, retry_after_us, rule_window.reset_after_us(now.now_us), now);
+        let verdict = RuleVerdict::denied(remaining, retry_after_us, rule_window.reset_after_us(now.now_us), now);
         (verdict, is_stale.then(|| Counters::new(rule_window, others, now.now_us)))
     }
 
@@ -37,7 +37,8 @@ impl Algorithm for SlidingWindowCounter {
     fn settle(&self, state: Option<&Counters>, now: Moment, more: i64, counted_at_us: u64) -> Option<Counters> {
         let mut counted = self.counted(state, now);
         let mut changed = counted.is_stale;
-        let taken = if more > 0 { more.unsigned_abs().min(self.left(&counted.rule_window, now.now_us)) } else { 0 };
+        let taken =
+            if more > 0 { more.unsigned_abs().min(self.remaining(&counted.rule_window, now.now_us)) } else { 0 };
         for windows in
             std::iter::once(&mut counted.rule_window).chain(counted.others.iter_mut().map(|other| &mut other.window))
         {
@@ -62,7 +63,7 @@ impl SlidingWindowCounter {
     }
 
     /// Returns the whole tokens available; 0 if a higher limit admitted more than this one.
-    fn left(&self, windows: &Windows, now_us: u64) -> u64 {
+    fn remaining(&self, windows: &Windows, now_us: u64) -> u64 {
         let ticks = self.ticks();
         let elapsed = windows.elapsed_us(now_us) / self.tick_us();
         let room = u128::from(self.limit().saturating_sub(windows.current)) * u128::from(ticks);

@@ -77,25 +77,25 @@ impl Algorithm for SlidingWindowLog {
         let runs = state.and_then(|log| log.runs.as_deref());
         let span_us = runs.map_or(0, |runs| runs.span_us(now.now_us, self.window_us()));
         let used = runs.map_or(0, |runs| runs.used(now.now_us, span_us));
-        let left = self.limit().saturating_sub(used);
+        let remaining = self.limit().saturating_sub(used);
         let is_ahead = runs.is_some_and(|runs| runs.newest_us() > now.now_us);
         // Time for which tokens consumed at `at_us` still count.
         let counts_us = |at_us: u64| at_us.min(now.now_us).saturating_add(self.window_us()) - now.now_us;
         let over_in_us = if used > 0 { runs.map_or(0, |runs| counts_us(runs.newest_us())) } else { 0 };
-        if cost <= left {
+        if cost <= remaining {
             // A request that only reads does not note a window that is new.
             let unnoted_us = if is_ahead { 0 } else { self.window_us() - span_us };
             let over_in_us = over_in_us.saturating_sub(unnoted_us);
             let reset_after_us = if cost > 0 { self.window_us() } else { over_in_us };
             let change = (cost > 0 || is_ahead).then(|| self.entry(now, Kind::Take(cost)));
-            return (RuleVerdict::allowed(left - cost, reset_after_us, now), change);
+            return (RuleVerdict::allowed(remaining - cost, reset_after_us, now), change);
         }
         // All counted tokens except the newest `limit - cost` must expire first.
         let kept = self.limit().checked_sub(cost);
         let retry_after_us = kept.zip(runs).map(|(kept, runs)| counts_us(runs.nth_newest_us(kept)));
         let is_due = used > 0 && runs.is_some_and(|runs| runs.windows.is_due(self.window_us(), now.now_us));
         let change = (is_ahead || is_due).then(|| self.entry(now, Kind::Take(0)));
-        (RuleVerdict::denied(left, retry_after_us, over_in_us, now), change)
+        (RuleVerdict::denied(remaining, retry_after_us, over_in_us, now), change)
     }
 
     /// Returns only tokens of the entry with that time.

@@ -10,32 +10,18 @@ pub struct SlotStats {
     overruns: AtomicU64,
 }
 
-/// Result of the renewal of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewal {
-    /// The slot is renewed.
-    Renewed,
-    /// The slot had expired, and a free slot was acquired.
-    Retaken,
-    /// The slot had expired, and all slots are held: the request continues without a slot.
-    Overrun,
-    /// The store did not reply; the next renewal may succeed.
-    Failed,
-}
-
-impl Renewal {
-    /// All results, in order of declaration.
-    pub const ALL: [Self; 4] = [Self::Renewed, Self::Retaken, Self::Overrun, Self::Failed];
-
-    /// Returns the name used in metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Renewed => "renewed",
-            Self::Retaken => "retaken",
-            Self::Overrun => "overrun",
-            Self::Failed => "failed",
-        }
+crate::labelled! {
+    /// Result of the renewal of a slot.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Renewal {
+        /// The slot is renewed.
+        Renewed = "renewed",
+        /// The slot had expired, and a free slot was acquired.
+        Retaken = "retaken",
+        /// The slot had expired, and all slots are held: the request continues without a slot.
+        Overrun = "overrun",
+        /// The store did not reply; the next renewal may succeed.
+        Failed = "failed",
     }
 }
 

@@ -180,9 +180,9 @@ impl Flusher {
         let _ = timeout(within, all).await;
         // Later counts are lost.
         self.take_all();
-        let left = self.queue.iter().map(Batch::requests).sum();
-        self.ledger.tally.lost.fetch_add(left, Relaxed);
-        left
+        let unsent = self.queue.iter().map(Batch::requests).sum();
+        self.ledger.tally.lost.fetch_add(unsent, Relaxed);
+        unsent
     }
 
     /// Takes a batch from the ledger if there is room for one. Names of queued batches need room in the ledger a second

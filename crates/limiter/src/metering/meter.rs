@@ -180,17 +180,20 @@ mod tests {
     #[test]
     fn names_contain_scope_key_id_and_period_and_fields_the_dimensions() {
         let orders = settings("orders");
-        let named = |name: &str, field: &str| (name.to_owned(), field.to_owned());
+        let written_as = |name: &str, field: &str| (name.to_owned(), field.to_owned());
         assert_eq!(
             written(&orders, b"10.0.0.1", "GET", 204),
-            named("request_counter.{orders.10.0.0.1}.2026-11-21", "a%2Eb.GET.2xx.requests")
+            written_as("request_counter.{orders.10.0.0.1}.2026-11-21", "a%2Eb.GET.2xx.requests")
         );
         let status = Dimensions { route: false, method: false, status: true };
         let monthly = MeterSettings { period: Period::Month, dimensions: status, ..settings("a.b") };
-        assert_eq!(written(&monthly, b"", "GET", 0), named("request_counter.{a%2Eb.}.2026-11", "none.requests"));
+        assert_eq!(written(&monthly, b"", "GET", 0), written_as("request_counter.{a%2Eb.}.2026-11", "none.requests"));
         let nothing = Dimensions { route: false, method: false, status: false };
         let hourly = MeterSettings { period: Period::Hour, dimensions: nothing, ..settings("a") };
-        assert_eq!(written(&hourly, b"{}", "GET", 0), named("request_counter.{a.%7B%7D}.2026-11-21T13", "requests"));
+        assert_eq!(
+            written(&hourly, b"{}", "GET", 0),
+            written_as("request_counter.{a.%7B%7D}.2026-11-21T13", "requests")
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::calendar::Calendar;
 #[cfg(feature = "redis")]
 use super::properties::ScriptArg;
 use super::properties::{Changes, RuleSettings, RuleShape};
-use super::{MAX_SAFE_INTEGER, RuleError, micros};
+use super::{MAX_SAFE_INTEGER, RuleError, at_most, micros};
 
 /// At most `limit` tokens per window.
 ///
@@ -35,9 +35,7 @@ impl FixedWindow {
     /// # Errors
     /// Fails if `window` is below 1 µs, or if a number exceeds [`MAX_SAFE_INTEGER`].
     pub fn new(limit: u64, window: Duration, align: Align) -> Result<Self, RuleError> {
-        if limit > MAX_SAFE_INTEGER {
-            return Err(RuleError::TooLarge { field: "limit", max: MAX_SAFE_INTEGER });
-        }
+        let limit = at_most("limit", limit, MAX_SAFE_INTEGER)?;
         Ok(Self { limit, window_us: micros("window", window)?, align, calendar: None })
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 #[cfg(feature = "redis")]
 use super::properties::ScriptArg;
 use super::properties::{Changes, RuleSettings, RuleShape};
-use super::{MAX_SAFE_INTEGER, RuleError, micros};
+use super::{MAX_SAFE_INTEGER, RuleError, at_most, micros};
 
 /// Longest interval, wait and warm-up, in µs: ten years. Redis' Lua represents a timestamp several of them ahead exactly.
 const LONGEST_US: u64 = 3_650 * 86_400 * 1_000_000;
@@ -62,11 +62,8 @@ impl LeakyBucket {
         if rate == 0 {
             return Err(RuleError::Zero("rate"));
         }
-        for (field, value) in [("rate", rate), ("max-queue", max_queue)] {
-            if value > MAX_SAFE_INTEGER {
-                return Err(RuleError::TooLarge { field, max: MAX_SAFE_INTEGER });
-            }
-        }
+        at_most("rate", rate, MAX_SAFE_INTEGER)?;
+        at_most("max-queue", max_queue, MAX_SAFE_INTEGER)?;
         let interval_us = period_us.div_ceil(rate);
         let rounded_by = u128::from(interval_us) * u128::from(rate) - u128::from(period_us);
         if rounded_by * 100 > period_us.into() {

@@ -54,22 +54,11 @@ macro_rules! define_algorithms {
             }
         })+
 
-        /// Name of an algorithm.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Algorithm {
-            $($(#[doc = concat!("[`Rule::", stringify!($rule), "`].")] $rule,)+)+
-        }
-
-        impl Algorithm {
-            /// Every algorithm.
-            pub const ALL: [Self; [$($($name),+),+].len()] = [$($(Self::$rule),+),+];
-
-            /// Returns the name used in configuration and metrics.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self {
-                    $($(Self::$rule => $name,)+)+
-                }
+        $crate::labelled! {
+            /// Name of an algorithm.
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+            pub enum Algorithm {
+                $($(#[doc = concat!("[`Rule::", stringify!($rule), "`].")] $rule = $name,)+)+
             }
         }
 

@@ -167,6 +167,11 @@ impl NumberSpec {
     }
 }
 
+/// Checks that `count` is at most `max`.
+fn at_most(field: &'static str, count: u64, max: u64) -> Result<u64, RuleError> {
+    if count > max { Err(RuleError::TooLarge { field, max }) } else { Ok(count) }
+}
+
 /// Converts `time` to whole microseconds from 1 to [`MAX_SAFE_INTEGER`].
 fn micros(field: &'static str, time: std::time::Duration) -> Result<u64, RuleError> {
     u64::try_from(time.as_micros())

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 #[cfg(feature = "redis")]
 use super::properties::ScriptArg;
 use super::properties::{Changes, RuleSettings, RuleShape};
-use super::{Calendar, MAX_SAFE_INTEGER, RuleError};
+use super::{Calendar, MAX_SAFE_INTEGER, RuleError, at_most};
 
 /// A prepaid total of `allowance` tokens.
 ///
@@ -27,9 +27,7 @@ impl Quota {
     /// # Errors
     /// Fails if `allowance` exceeds [`MAX_SAFE_INTEGER`].
     pub fn new(allowance: u64) -> Result<Self, RuleError> {
-        if allowance > MAX_SAFE_INTEGER {
-            return Err(RuleError::TooLarge { field: "allowance", max: MAX_SAFE_INTEGER });
-        }
+        let allowance = at_most("allowance", allowance, MAX_SAFE_INTEGER)?;
         Ok(Self { allowance, reset: None, calendar_id: NonZeroU32::MIN })
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 #[cfg(feature = "redis")]
 use super::properties::ScriptArg;
 use super::properties::{Changes, RuleSettings, RuleShape};
-use super::{MAX_SAFE_INTEGER, RuleError, micros};
+use super::{MAX_SAFE_INTEGER, RuleError, at_most, micros};
 
 /// Approximately `limit` tokens in any stretch as long as `window`, from two counters per key.
 ///
@@ -34,10 +34,7 @@ impl SlidingWindowCounter {
     /// # Errors
     /// Fails if `window` is below 1 µs, or if a number exceeds [`MAX_SAFE_INTEGER`].
     pub fn new(limit: u64, window: Duration) -> Result<Self, RuleError> {
-        if limit > MAX_SAFE_INTEGER {
-            return Err(RuleError::TooLarge { field: "limit", max: MAX_SAFE_INTEGER });
-        }
-        let window_us = micros("window", window)?;
+        let (limit, window_us) = (at_most("limit", limit, MAX_SAFE_INTEGER)?, micros("window", window)?);
         // The most ticks per window for which every product of tokens and ticks is exact. Both quotients are at least 1.
         let ticks = (MAX_SAFE_INTEGER / limit.max(1)).min(window_us);
         Ok(Self { limit, window_us, tick_us: window_us.div_ceil(ticks) })

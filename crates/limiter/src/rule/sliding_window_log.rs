@@ -5,7 +5,7 @@ use std::time::Duration;
 #[cfg(feature = "redis")]
 use super::properties::ScriptArg;
 use super::properties::{Changes, RuleSettings, RuleShape};
-use super::{RuleError, micros};
+use super::{RuleError, at_most, micros};
 
 /// Exactly at most `limit` tokens in any stretch as long as `window`.
 ///
@@ -34,10 +34,7 @@ impl SlidingWindowLog {
     /// # Errors
     /// Fails if `window` is below 1 µs or above 285 years, or if `limit` exceeds [`MAX_LIMIT`](Self::MAX_LIMIT).
     pub fn new(limit: u64, window: Duration) -> Result<Self, RuleError> {
-        if limit > Self::MAX_LIMIT {
-            return Err(RuleError::TooLarge { field: "limit", max: Self::MAX_LIMIT });
-        }
-        Ok(Self { limit, window_us: micros("window", window)? })
+        Ok(Self { limit: at_most("limit", limit, Self::MAX_LIMIT)?, window_us: micros("window", window)? })
     }
 
     /// Returns the tokens admitted within any window length.

@@ -6,7 +6,7 @@ use super::flow::Flow;
 #[cfg(feature = "redis")]
 use super::properties::ScriptArg;
 use super::properties::{Changes, RuleSettings, RuleShape};
-use super::{MAX_SAFE_INTEGER, RuleError, micros};
+use super::{MAX_SAFE_INTEGER, RuleError, at_most, micros};
 
 /// Token bucket, with the settings of Spring Cloud Gateway's `RedisRateLimiter`.
 ///
@@ -39,11 +39,8 @@ impl TokenBucket {
         if replenish_rate == 0 {
             return Err(RuleError::Zero("replenish-rate"));
         }
-        for (field, value) in [("replenish-rate", replenish_rate), ("burst-capacity", burst_capacity)] {
-            if value > MAX_SAFE_INTEGER {
-                return Err(RuleError::TooLarge { field, max: MAX_SAFE_INTEGER });
-            }
-        }
+        at_most("replenish-rate", replenish_rate, MAX_SAFE_INTEGER)?;
+        at_most("burst-capacity", burst_capacity, MAX_SAFE_INTEGER)?;
         let flow = Flow::new(replenish_rate, period_us, burst_capacity)?;
         Ok(Self { replenish_rate, period_us, burst_capacity, capacity: burst_capacity * flow.units, flow })
     }

@@ -52,7 +52,7 @@ impl Windows {
     /// Returns the windows for a rule whose window would open as `fresh`.
     ///
     /// A window that begins later than now was left before the clock was set back: it counts on. If the kind is new to the
-    /// key, its window begins with the tokens of the open window that has most. Other kinds are kept while their rules use
+    /// key, its window begins with the tokens of the open window that has most_used. Other kinds are kept while their rules use
     /// the key.
     #[inline]
     pub(super) fn at(&self, fresh: &Opening) -> Counted<Window> {
@@ -67,7 +67,7 @@ impl Windows {
     }
 
     fn at_several(&self, fresh: &Opening) -> Counted<Window> {
-        let (mut is_stale, mut most) = (false, None);
+        let (mut is_stale, mut most_used) = (false, None);
         let (rule_window, others) = self.0.split(&fresh.window(), fresh.now.now_us, |window| {
             let bound = match window.kind == fresh.kind {
                 true => Some(*fresh),
@@ -76,17 +76,17 @@ impl Windows {
             let (window, is_cut) = bound.map_or((window, false), |bound| window.bounded(&bound));
             is_stale |= is_cut;
             if window.is_open(fresh.now) {
-                most = most.max(Some(window.used));
+                most_used = most_used.max(Some(window.used));
             }
             window
         });
-        let Some(most) = most else { return Counted::fresh(fresh.window()) };
+        let Some(most_used) = most_used else { return Counted::fresh(fresh.window()) };
         let rule_window = match rule_window {
             Some(rule_window) if rule_window.is_open(fresh.now) => rule_window,
             Some(_) => fresh.window(),
             None => {
-                is_stale |= most > 0;
-                Window { used: most, ..fresh.window() }
+                is_stale |= most_used > 0;
+                Window { used: most_used, ..fresh.window() }
             }
         };
         Counted { rule_window, others, is_stale }

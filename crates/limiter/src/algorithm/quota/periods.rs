@@ -82,7 +82,7 @@ impl QuotaState {
     pub(super) fn at(&self, fresh: Period, latest_end_us: u64, now: Moment) -> Current {
         let all = self.all().iter().map(|period| Period { began_at_us: period.began_at_us.min(now.now_us), ..*period });
         let open = all.clone().filter(|period| period.is_open(now));
-        let Some(most) = open.max_by_key(|period| (period.used, Reverse(period.began_at_us))) else {
+        let Some(most_used) = open.max_by_key(|period| (period.used, Reverse(period.began_at_us))) else {
             return Current::alone(fresh);
         };
         let others: Vec<Period> = all.clone().filter(|period| period.calendar != fresh.calendar).collect();
@@ -100,7 +100,7 @@ impl QuotaState {
             }
             Some(_) => Current { rule_period: fresh, others, origin: PeriodOrigin::Fresh, is_stale: false },
             None => {
-                let rule_period = Period { used: most.used, began_at_us: most.began_at_us, ..fresh };
+                let rule_period = Period { used: most_used.used, began_at_us: most_used.began_at_us, ..fresh };
                 Current { rule_period, others, origin: PeriodOrigin::New, is_stale: rule_period.used != 0 }
             }
         }

@@ -148,17 +148,17 @@ impl UsedWindows {
     }
 
     /// Returns true if no live window needs an entry of that time which `newer` later tokens follow. A limit of as many
-    /// tokens is used up without it. An entry within the window `own_us` of the present rule is kept in any case.
-    pub(super) fn may_drop(&self, at_us: u64, newer: u64, own_us: u64, now_us: u64) -> bool {
+    /// tokens is used up without it. An entry within the window `rule_window_us` of the present rule is kept in any case.
+    pub(super) fn may_drop(&self, at_us: u64, newer: u64, rule_window_us: u64, now_us: u64) -> bool {
         self.live(now_us).all(|window| {
-            let is_full = !window.is_coarse() && window.length_us != own_us && newer >= window.limit();
+            let is_full = !window.is_coarse() && window.length_us != rule_window_us && newer >= window.limit();
             is_full || !window.covers(at_us, now_us)
         })
     }
 
     /// Returns the time within which requests share an entry: the shortest of all rules.
-    pub(super) fn grain_us(&self, own_us: u64, now_us: u64) -> u64 {
-        self.live(now_us).map(UsedWindow::grain_us).min().unwrap_or(own_us).min(own_us)
+    pub(super) fn grain_us(&self, rule_window_us: u64, now_us: u64) -> u64 {
+        self.live(now_us).map(UsedWindow::grain_us).min().unwrap_or(rule_window_us).min(rule_window_us)
     }
 
     /// Returns true if several windows are in use, and one of them shares entries.

@@ -46,13 +46,15 @@ pub struct Breakers {
     silent: bool,
 }
 
-/// State of a breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum BreakerState {
-    /// All requests pass.
-    Closed,
-    /// Only probes pass.
-    Open,
+crate::labelled! {
+    /// State of a breaker.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum BreakerState {
+        /// All requests pass.
+        Closed = "closed",
+        /// Only probes pass.
+        Open = "open",
+    }
 }
 
 /// State transitions; callers pass the time in microseconds.
@@ -143,19 +145,6 @@ impl Breakers {
             by_name.insert(name.to_owned(), Arc::downgrade(&breaker));
             breaker
         })
-    }
-}
-
-// === impl BreakerState ===
-
-impl BreakerState {
-    /// Returns the label in metrics and logs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::Open => "open",
-        }
     }
 }
 

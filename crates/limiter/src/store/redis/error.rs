@@ -6,70 +6,72 @@ use std::sync::Arc;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
-/// Reason why Redis did not decide a request. [`as_str`](Self::as_str) labels it in metrics; the message is for the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum StoreError {
-    /// No reply before the deadline.
-    #[error("redis did not reply in time: look for slow commands, or raise `redis.timeout`")]
-    Timeout,
-    /// No connection is live, or it broke before the reply.
-    #[error("no connection to redis")]
-    Disconnected,
-    /// The circuit breaker is open after recent failures.
-    #[error("the circuit breaker for redis is open after recent failures")]
-    BreakerOpen,
-    /// `LOADING`: Redis reads its data set.
-    #[error("redis is loading its data set")]
-    Loading,
-    /// `BUSY`: a script, possibly of another client, exceeds its time limit.
-    #[error("redis is busy with a script that exceeds its time limit")]
-    Busy,
-    /// `OOM`: Redis has reached `maxmemory`.
-    #[error("redis has reached its `maxmemory`: raise it")]
-    Oom,
-    /// `MISCONF`: Redis cannot write its snapshot and refuses writes.
-    #[error("redis refuses writes because it cannot save its snapshot")]
-    Misconf,
-    /// `NOREPLICAS`: fewer replicas are connected than `min-replicas-to-write`.
-    #[error("redis refuses writes because too few replicas are connected to it")]
-    NoReplicas,
-    /// `READONLY` or `MASTERDOWN`: the server is a replica.
-    #[error("redis is a replica and takes no writes: `redis.url` must name the primary")]
-    ReadOnly,
-    /// The credentials were refused, or missing.
-    #[error(
-        "redis refused the login: check user name and password, in `redis.url` or `redis.username` and `redis.password`"
-    )]
-    Auth,
-    /// The user lacks a permission (ACL).
-    #[error(
-        "the redis user lacks a permission: grant it the command or the key that redis names (docs/operations/acl.md)"
-    )]
-    NoPerm,
-    /// The TLS handshake failed.
-    #[error(
-        "the TLS handshake with redis failed: check `redis.tls.ca`, that the server's certificate is for the host in \
-         use, and whether the server requires a client certificate (`redis.tls.cert`, `redis.tls.key`)"
-    )]
-    Tls,
-    /// The server does not know `EVALSHA` or `EVAL`.
-    #[error(
-        "redis runs no scripts: give limiters `atomicity: lock`, which supports `fixed-window`, \
-         `sliding-window-log` and `sliding-window-counter`, or `store: memory`"
-    )]
-    NoScripts,
-    /// No node of the cluster serves the key's slot.
-    #[error(
-        "no node of the redis cluster serves the key's slot: look for a lost slot range with \
-         `redis-cli --cluster check HOST:PORT`"
-    )]
-    ClusterDown,
-    /// Redis' time is outside of the calendar windows that this machine sent.
-    #[error("the clocks of redis and of this machine differ by more than a window")]
-    Clocks,
-    /// Any other error, such as an invalid reply.
-    #[error("redis replied with an unknown error")]
-    Other,
+crate::labelled! {
+    /// Reason why Redis did not decide a request. [`as_str`](Self::as_str) labels it in metrics; the message is for the log.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+    pub enum StoreError {
+        /// No reply before the deadline.
+        #[error("redis did not reply in time: look for slow commands, or raise `redis.timeout`")]
+        Timeout = "timeout",
+        /// No connection is live, or it broke before the reply.
+        #[error("no connection to redis")]
+        Disconnected = "disconnected",
+        /// The circuit breaker is open after recent failures.
+        #[error("the circuit breaker for redis is open after recent failures")]
+        BreakerOpen = "breaker_open",
+        /// `LOADING`: Redis reads its data set.
+        #[error("redis is loading its data set")]
+        Loading = "loading",
+        /// `BUSY`: a script, possibly of another client, exceeds its time limit.
+        #[error("redis is busy with a script that exceeds its time limit")]
+        Busy = "busy",
+        /// `OOM`: Redis has reached `maxmemory`.
+        #[error("redis has reached its `maxmemory`: raise it")]
+        Oom = "oom",
+        /// `MISCONF`: Redis cannot write its snapshot and refuses writes.
+        #[error("redis refuses writes because it cannot save its snapshot")]
+        Misconf = "misconf",
+        /// `NOREPLICAS`: fewer replicas are connected than `min-replicas-to-write`.
+        #[error("redis refuses writes because too few replicas are connected to it")]
+        NoReplicas = "noreplicas",
+        /// `READONLY` or `MASTERDOWN`: the server is a replica.
+        #[error("redis is a replica and takes no writes: `redis.url` must name the primary")]
+        ReadOnly = "readonly",
+        /// The credentials were refused, or missing.
+        #[error(
+            "redis refused the login: check user name and password, in `redis.url` or `redis.username` and `redis.password`"
+        )]
+        Auth = "auth",
+        /// The user lacks a permission (ACL).
+        #[error(
+            "the redis user lacks a permission: grant it the command or the key that redis names (docs/operations/acl.md)"
+        )]
+        NoPerm = "noperm",
+        /// The TLS handshake failed.
+        #[error(
+            "the TLS handshake with redis failed: check `redis.tls.ca`, that the server's certificate is for the host in \
+             use, and whether the server requires a client certificate (`redis.tls.cert`, `redis.tls.key`)"
+        )]
+        Tls = "tls",
+        /// The server does not know `EVALSHA` or `EVAL`.
+        #[error(
+            "redis runs no scripts: give limiters `atomicity: lock`, which supports `fixed-window`, \
+             `sliding-window-log` and `sliding-window-counter`, or `store: memory`"
+        )]
+        NoScripts = "no_scripts",
+        /// No node of the cluster serves the key's slot.
+        #[error(
+            "no node of the redis cluster serves the key's slot: look for a lost slot range with \
+             `redis-cli --cluster check HOST:PORT`"
+        )]
+        ClusterDown = "cluster_down",
+        /// Redis' time is outside of the calendar windows that this machine sent.
+        #[error("the clocks of redis and of this machine differ by more than a window")]
+        Clocks = "clocks",
+        /// Any other error, such as an invalid reply.
+        #[error("redis replied with an unknown error")]
+        Other = "other",
+    }
 }
 
 /// Texts within a plain `ERR` of a script: error codes as `-OOM ...` before Redis 7, and permission errors without a code
@@ -86,49 +88,6 @@ const NESTED: [(&str, StoreError); 8] = [
 ];
 
 impl StoreError {
-    /// All reasons, in the order of their declaration.
-    pub const ALL: [Self; 16] = [
-        Self::Timeout,
-        Self::Disconnected,
-        Self::BreakerOpen,
-        Self::Loading,
-        Self::Busy,
-        Self::Oom,
-        Self::Misconf,
-        Self::NoReplicas,
-        Self::ReadOnly,
-        Self::Auth,
-        Self::NoPerm,
-        Self::Tls,
-        Self::NoScripts,
-        Self::ClusterDown,
-        Self::Clocks,
-        Self::Other,
-    ];
-
-    /// Returns the label in metrics and logs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Disconnected => "disconnected",
-            Self::BreakerOpen => "breaker_open",
-            Self::Loading => "loading",
-            Self::Busy => "busy",
-            Self::Oom => "oom",
-            Self::Misconf => "misconf",
-            Self::NoReplicas => "noreplicas",
-            Self::ReadOnly => "readonly",
-            Self::Auth => "auth",
-            Self::NoPerm => "noperm",
-            Self::Tls => "tls",
-            Self::NoScripts => "no_scripts",
-            Self::ClusterDown => "cluster_down",
-            Self::Clocks => "clocks",
-            Self::Other => "other",
-        }
-    }
-
     /// Classifies an error of the driver.
     pub(crate) fn classify(error: &RedisError) -> Self {
         match error.kind() {
@@ -192,7 +151,7 @@ fn is_unknown_script_command(detail: &str) -> bool {
     let name = detail.strip_prefix("unknown command ").map(|rest| rest.trim_start_matches(['\'', '`', '"']));
     name.is_some_and(|name| {
         let end = name.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(name.len());
-        ["EVALSHA", "EVAL"].iter().any(|known| name[..end].eq_ignore_ascii_case(known))
+        ["EVALSHA", "EVAL"].iter().any(|command| name[..end].eq_ignore_ascii_case(command))
     })
 }
 

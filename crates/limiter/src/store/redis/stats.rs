@@ -6,27 +6,29 @@ use std::time::Duration;
 use super::error::StoreError;
 use super::micros;
 
-/// Purpose of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Operation {
-    /// Decides a request.
-    Decide,
-    /// Corrects the cost of a request.
-    Settle,
-    /// Acquires, renews or releases slots of a concurrency limiter.
-    Slot,
-    /// Looks up the plan of a key.
-    Plan,
-    /// Reads, sets, grants or withdraws prepaid quota.
-    Quota,
-    /// Delivers usage counts.
-    Metering,
-    /// Reports that a gateway is running, and counts gateways.
-    Heartbeat,
-    /// Reads a server's `INFO`.
-    Info,
-    /// Reads, sets or removes temporary overrides of limits.
-    Overrides,
+crate::labelled! {
+    /// Purpose of a call.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Operation {
+        /// Decides a request.
+        Decide = "decide",
+        /// Corrects the cost of a request.
+        Settle = "settle",
+        /// Acquires, renews or releases slots of a concurrency limiter.
+        Slot = "lease",
+        /// Looks up the plan of a key.
+        Plan = "plan",
+        /// Reads, sets, grants or withdraws prepaid quota.
+        Quota = "stock",
+        /// Delivers usage counts.
+        Metering = "metering",
+        /// Reports that a gateway is running, and counts gateways.
+        Heartbeat = "heartbeat",
+        /// Reads a server's `INFO`.
+        Info = "info",
+        /// Reads, sets or removes temporary overrides of limits.
+        Overrides = "overrides",
+    }
 }
 
 /// Histogram with fixed bounds.
@@ -76,35 +78,6 @@ const CALL_SIZE_BOUNDS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_02
 // === impl Operation ===
 
 impl Operation {
-    /// All operations, in the order of their declaration.
-    pub const ALL: [Self; 9] = [
-        Self::Decide,
-        Self::Settle,
-        Self::Slot,
-        Self::Plan,
-        Self::Quota,
-        Self::Metering,
-        Self::Heartbeat,
-        Self::Info,
-        Self::Overrides,
-    ];
-
-    /// Returns the label in metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Decide => "decide",
-            Self::Settle => "settle",
-            Self::Slot => "lease",
-            Self::Plan => "plan",
-            Self::Quota => "stock",
-            Self::Metering => "metering",
-            Self::Heartbeat => "heartbeat",
-            Self::Info => "info",
-            Self::Overrides => "overrides",
-        }
-    }
-
     pub(crate) fn runs_script(self) -> bool {
         !matches!(self, Self::Plan | Self::Info)
     }
@@ -214,11 +187,6 @@ impl FailureCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_operation_has_its_index() {
-        assert!(Operation::ALL.iter().enumerate().all(|(index, operation)| *operation as usize == index));
-    }
 
     #[test]
     fn a_call_is_counted_in_the_first_bucket_that_holds_it() {

@@ -42,6 +42,12 @@ impl CallOptions {
         self.clock.as_ref().map_or_else(|| otherwise.now_us(), |clock| clock.now_us())
     }
 
+    /// Returns the configured clock's time as scripts read it: seconds with six decimals. Empty: Redis' own time.
+    pub(crate) fn clock_text(&self) -> String {
+        let text = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
+        self.clock.as_ref().map(|clock| text(clock.wall_us())).unwrap_or_default()
+    }
+
     /// Time that the reply takes, for a turn under `rule`; 0 on a clock of the caller's.
     fn lead_us(&self, rule: &LeakyBucket) -> u64 {
         if self.clock.is_some() { 0 } else { self.reply_delay.lead_us(rule) }

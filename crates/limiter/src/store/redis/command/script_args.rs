@@ -29,11 +29,9 @@ pub(super) struct ScriptArgs<'o> {
 
 impl<'o> ScriptArgs<'o> {
     pub(super) fn new(options: &'o CallOptions) -> Self {
-        let seconds = |us: u64| format!("{}.{:06}", us / 1_000_000, us % 1_000_000);
-        let given_us = options.clock.as_ref().map(|clock| clock.wall_us());
-        let near_us = given_us.unwrap_or_else(unix_us);
-        let now = given_us.map(seconds).unwrap_or_default();
-        Self { keys: ArgList::with_capacity(2, 192), args: ArgList::with_capacity(8, 64), options, now, near_us }
+        let near_us = options.clock.as_ref().map_or_else(unix_us, |clock| clock.wall_us());
+        let (keys, args) = (ArgList::with_capacity(2, 192), ArgList::with_capacity(8, 64));
+        Self { keys, args, options, now: options.clock_text(), near_us }
     }
 
     /// Adds the Redis keys of `key` unless they are present; returns the index of the first. `rule_name` stands behind

@@ -48,14 +48,14 @@ impl ScriptCall {
 
 /// Call that decides one request under `enforced`, and then under `observed` if they allow it.
 pub(crate) fn decide(enforced: &[Check<'_>], observed: &[Check<'_>], options: &CallOptions) -> ScriptCall {
-    if let ([only], []) = (enforced, observed)
-        && let (algorithm, location) = (only.rule.algorithm(), KeyLocation::of(only.key, only.rule.algorithm()))
+    if let ([check], []) = (enforced, observed)
+        && let (algorithm, location) = (check.rule.algorithm(), KeyLocation::of(check.key, check.rule.algorithm()))
         && !location.packed
     {
         let mut args = ScriptArgs::new(options);
         args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
-        args.rule(only.rule, cost_of(only).as_bytes());
-        args.lead(only.rule, options);
+        args.rule(check.rule, cost_of(check).as_bytes());
+        args.lead(check.rule, options);
         return ScriptCall::new(Script::single(algorithm), args, algorithm.spec().weight);
     }
     let observed = observed.iter().map(|check| ListedCheck { observed: true, ..ListedCheck::of(check) });

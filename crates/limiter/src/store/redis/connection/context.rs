@@ -71,7 +71,7 @@ impl ConnectionContext {
     }
 
     /// Heeds a notice of another gateway.
-    pub(crate) fn heed(&self, message: &[u8]) {
+    pub(crate) fn handle_notice(&self, message: &[u8]) {
         match message.strip_prefix(REVOKE.as_bytes()) {
             Some(key) => self.revocations.invalidate(key),
             None => self.invalidations.invalidate(message),

@@ -1,5 +1,8 @@
 //! Checks that many requests have in common.
 
+use std::sync::Arc;
+
+use super::denials::DenialCache;
 use super::fingerprint::Fingerprint;
 use super::lease::Lease;
 use crate::rule::MAX_SAFE_INTEGER;
@@ -21,8 +24,7 @@ pub(crate) struct CheckSet {
     pub(super) fingerprint: Fingerprint,
     pub(super) options: CallOptions,
     checks: Box<[OwnedCheck]>,
-    /// True if denials are cached.
-    pub(super) denial_cache: bool,
+    pub(super) denials: Arc<DenialCache>,
     /// Terms of leases; `None`: no leases.
     pub(super) lease_terms: Option<LeaseTerms>,
 }
@@ -32,11 +34,11 @@ impl CheckSet {
         fingerprint: Fingerprint,
         checks: &[Check<'_>],
         options: &CallOptions,
-        denial_cache: bool,
+        denials: &Arc<DenialCache>,
         lease_terms: Option<LeaseTerms>,
     ) -> Self {
         let checks = checks.iter().map(OwnedCheck::of).collect();
-        Self { fingerprint, options: options.clone(), checks, denial_cache, lease_terms }
+        Self { fingerprint, options: options.clone(), checks, denials: Arc::clone(denials), lease_terms }
     }
 
     /// Costs of one request.
@@ -49,10 +51,10 @@ impl CheckSet {
         self.checks.len()
     }
 
-    /// Returns the number of requests, up to `most`, with a total cost that a script can count.
-    pub(super) fn max_batch(&self, most: usize) -> usize {
+    /// Returns the number of requests, up to `limit`, with a total cost that a script can count.
+    pub(super) fn max_batch(&self, limit: usize) -> usize {
         let highest = self.checks.iter().map(|check| check.cost).max().unwrap_or(1);
-        most.min(usize::try_from(MAX_SAFE_INTEGER / highest.max(1)).unwrap_or(most)).max(1)
+        limit.min(usize::try_from(MAX_SAFE_INTEGER / highest.max(1)).unwrap_or(limit)).max(1)
     }
 
     /// Call that decides many requests.

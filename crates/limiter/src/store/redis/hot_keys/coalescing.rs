@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::HotKeys;
 use super::check_set::CheckSet;
 use super::fingerprint::Fingerprint;
-use super::leases::LeaseOrigin;
+use super::hot_key::LeaseOrigin;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::{self, BatchSize};
 use crate::store::redis::error::StoreError;
@@ -122,8 +122,8 @@ impl Coalescer {
         Join::Follower(replied, deadline)
     }
 
-    /// Takes up to `most` followers, oldest first. `None`: none waits, and the task ends.
-    fn next(&self, fingerprint: u128, most: usize) -> Option<Vec<Follower>> {
+    /// Takes up to `max_followers`, oldest first. `None`: none waits, and the task ends.
+    fn next(&self, fingerprint: u128, max_followers: usize) -> Option<Vec<Follower>> {
         let mut in_flight = self.0.lock();
         let batch: Vec<Follower> = {
             let followers = in_flight.get_mut(&fingerprint)?.as_mut()?;
@@ -134,7 +134,7 @@ impl Coalescer {
                 }
                 !is_dropped
             };
-            std::iter::from_fn(|| followers.pop_front()).filter(waits).take(most).collect()
+            std::iter::from_fn(|| followers.pop_front()).filter(waits).take(max_followers).collect()
         };
         if batch.is_empty() {
             in_flight.remove(&fingerprint);
@@ -171,10 +171,10 @@ impl Drop for LeaderGuard {
 async fn run(hot_keys: Arc<HotKeys>, checks: Arc<CheckSet>) {
     let (coalescer, fingerprint) = (Arc::clone(&hot_keys.coalescer), checks.fingerprint.checks);
     let mut guard = TaskGuard { coalescer, fingerprint, finished: false };
-    let most = checks.max_batch(MAX_REQUESTS);
-    while let Some(followers) = hot_keys.coalescer.next(fingerprint, most) {
-        let left = call_for(&hot_keys, &checks, followers).await;
-        hot_keys.coalescer.put_back(fingerprint, left);
+    let max_followers = checks.max_batch(MAX_REQUESTS);
+    while let Some(followers) = hot_keys.coalescer.next(fingerprint, max_followers) {
+        let unserved = call_for(&hot_keys, &checks, followers).await;
+        hot_keys.coalescer.put_back(fingerprint, unserved);
         // Clients of served requests may send the next ones: they join before the task finds no follower.
         tokio::task::yield_now().await;
     }
@@ -193,7 +193,7 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
     let call = checks.call(BatchSize { requests, waiting });
     let sent = SentCall {
         waiting,
-        key_versions: hot_keys.denials.key_versions(call.keys.iter()),
+        key_versions: checks.denials.key_versions(call.keys.iter()),
         lease_versions: checks.lease_terms.map(|_| hot_keys.leases.key_versions(call.keys.iter())),
         sent_us: hot_keys.now_us(&checks.options),
     };
@@ -229,10 +229,8 @@ fn fail(followers: Vec<Follower>, kind: StoreError, request: &Request) {
 
 /// Replies to all followers that they are denied.
 fn deny(hot_keys: &HotKeys, checks: &Arc<CheckSet>, followers: Vec<Follower>, denied: Verdict, sent: SentCall) {
-    if checks.denial_cache {
-        let times = [sent.sent_us, hot_keys.now_us(&checks.options)];
-        hot_keys.denials.record(checks.fingerprint, &denied, &checks.costs(), sent.key_versions, times);
-    }
+    let times = [sent.sent_us, hot_keys.now_us(&checks.options)];
+    checks.denials.record(checks.fingerprint, &denied, &checks.costs(), sent.key_versions, times);
     hot_keys.leases.record_reply(checks, 0, None);
     followers.into_iter().for_each(|follower| drop(follower.reply.send(Ok(denied.clone()))));
 }
@@ -254,12 +252,12 @@ fn admit(
         });
         hot_keys.leases.record_reply(checks, checks.further_requests(&answers), leased);
     }
-    let left = followers.split_off(admitted.min(sent.waiting) as usize);
+    let unserved = followers.split_off(admitted.min(sent.waiting) as usize);
     for (follower, later) in followers.into_iter().zip((0..admitted).rev()) {
         let verdict = checks.verdict(&answers, later).unwrap_or_else(|| last.clone());
         drop(follower.reply.send(Ok(verdict)));
     }
-    left
+    unserved
 }
 
 impl Drop for TaskGuard {

@@ -23,7 +23,7 @@ use crate::verdict::{Outcome, Source, Verdict};
 /// tokens: the connection uses RESP2, the user may not subscribe, or another gateway limits the key by another rule.
 const MAX_AGE_US: u64 = 1_000_000;
 
-/// Half of the most cached denials. When the young half is full, the old half is dropped; its denials have mostly
+/// Half of the most denials in a cache. When the young half is full, the old half is dropped; its denials have mostly
 /// expired.
 const HALF: usize = 5_000;
 
@@ -38,7 +38,8 @@ struct CachedDenial {
     key_versions: KeyVersions,
 }
 
-/// Denials by keys and rules: one each, for the cost that was denied last.
+/// Denials by keys and rules: one each, for the cost that was denied last. The default caches nothing.
+#[derive(Default)]
 pub(crate) struct DenialCache {
     denials: Mutex<Denials>,
     invalidations: Arc<Invalidations>,
@@ -47,6 +48,8 @@ pub(crate) struct DenialCache {
 
 #[derive(Default)]
 struct Denials {
+    /// Most denials in each half; 0: none is cached.
+    half: usize,
     young: HashMap<u128, CachedDenial>,
     old: HashMap<u128, CachedDenial>,
 }
@@ -106,7 +109,7 @@ impl CachedDenial {
 
 impl DenialCache {
     pub(super) fn new(invalidations: Arc<Invalidations>, stats: Arc<RedisStats>) -> Self {
-        Self { denials: Mutex::default(), invalidations, stats }
+        Self { denials: Mutex::new(Denials { half: HALF, ..Denials::default() }), invalidations, stats }
     }
 
     /// Denies `checks` at `now_us` if a cached denial applies to them, and counts that.
@@ -152,10 +155,12 @@ impl Denials {
     }
 
     fn insert(&mut self, fingerprint: Fingerprint, denial: CachedDenial) {
-        if self.young.len() >= HALF {
+        if self.young.len() >= self.half {
             self.old = std::mem::take(&mut self.young);
         }
-        self.young.insert(fingerprint.rules, denial);
+        if self.half > 0 {
+            self.young.insert(fingerprint.rules, denial);
+        }
     }
 }
 

@@ -74,11 +74,11 @@ impl Lease {
         if !(self.since_us..self.until_us).contains(&now_us) {
             return None;
         }
-        let left = self.available(now_us).checked_sub(1)?;
+        let requests_left = self.available(now_us).checked_sub(1)?;
         // Tokens beyond the bucket's size are lost.
-        self.spare = left;
+        self.spare = requests_left;
         let answer = |limit: &RuleLimit| RuleVerdict {
-            remaining: left.saturating_mul(limit.cost),
+            remaining: requests_left.saturating_mul(limit.cost),
             reset_after: Duration::from_micros(limit.over_at_us.saturating_sub(now_us)),
             ..limit.answer
         };
@@ -88,10 +88,13 @@ impl Lease {
     /// Ends the lease. Returns how many requests to return if Redis receives them by `by_us`, and the times of the lease on
     /// Redis' clock: it granted the lease after the call was sent, so no less time is left there.
     pub(super) fn end(&mut self, by_us: u64) -> (u64, LeaseTimes) {
-        let left = self.available(by_us);
+        let requests_left = self.available(by_us);
         self.spare = 0;
         let granted_us = self.limits.first().map_or(0, |limit| limit.answer.counted_at_us);
-        (left, LeaseTimes { granted_us, due_us: granted_us.saturating_add(by_us.saturating_sub(self.since_us)) })
+        (
+            requests_left,
+            LeaseTimes { granted_us, due_us: granted_us.saturating_add(by_us.saturating_sub(self.since_us)) },
+        )
     }
 }
 

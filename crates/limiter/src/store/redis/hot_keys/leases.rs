@@ -7,19 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use redis::Value;
 use tokio::runtime::Handle;
 
 use super::check_set::{CheckSet, LeaseTerms};
 use super::fingerprint::Fingerprint;
+use super::hot_key::{EndedLease, HotKey, LeaseOrigin};
 use super::lease::Lease;
-use super::request_rate::RequestRate;
 use crate::store::Check;
 use crate::store::memory::MonotonicClock;
-use crate::store::redis::client::Request;
-use crate::store::redis::command::LeaseTimes;
 use crate::store::redis::invalidation::{Invalidations, KeyVersions};
-use crate::store::redis::micros;
 use crate::store::redis::stats::RedisStats;
 use crate::verdict::{Source, Verdict};
 
@@ -28,27 +24,6 @@ const MAX_FINGERPRINTS: usize = 10_000;
 
 /// Least time between two sweeps of a full map.
 const SWEEP_INTERVAL_US: u64 = 100_000;
-
-/// Requests of one fingerprint.
-#[derive(Default)]
-struct HotKey {
-    rate: RequestRate,
-    duration_us: u64,
-    /// Further requests that Redis allowed in its last reply.
-    further_requests: u64,
-    lease: Option<(Lease, LeaseOrigin)>,
-    /// True while a task waits for the end of the lease.
-    has_task: bool,
-}
-
-/// Checks and connection for returning unused requests.
-#[derive(Clone)]
-pub(super) struct LeaseOrigin {
-    pub(super) checks: Arc<CheckSet>,
-    pub(super) request: Request,
-    /// Versions of the keys when the call was sent. An operator's change ends the lease.
-    pub(super) key_versions: KeyVersions,
-}
 
 /// Leases by fingerprint.
 pub(crate) struct Leases {
@@ -69,13 +44,6 @@ pub(crate) enum LeaseLookup {
         /// True if equal requests are frequent enough for a lease.
         is_hot: bool,
     },
-}
-
-/// Unused requests of a lease that is over.
-struct EndedLease {
-    origin: LeaseOrigin,
-    requests: u64,
-    times: LeaseTimes,
 }
 
 impl Leases {
@@ -198,42 +166,12 @@ impl Leases {
     }
 }
 
-impl HotKey {
-    fn end(&mut self, now_us: u64) -> Option<EndedLease> {
-        let (mut lease, origin) = self.lease.take()?;
-        // Latest time at which Redis counts the return.
-        let (requests, times) = lease.end(now_us.saturating_add(micros(origin.request.timeout())));
-        (requests > 0).then_some(EndedLease { origin, requests, times })
-    }
-}
-
-impl EndedLease {
-    /// Returns the requests; the caller does not wait.
-    fn spawn_return(self) {
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(self.return_requests());
-        }
-    }
-
-    async fn return_requests(self) {
-        let Self { origin: LeaseOrigin { checks, request, .. }, requests, times } = self;
-        let call = checks.return_call(requests, times);
-        // Failures are counted with the failed calls.
-        let _ = request.renew().run_returning(Some(&call.script), &call.cmd, &checks.notice_keys(), is_array).await;
-    }
-}
-
-/// Reads the reply to a return.
-pub(crate) fn is_array(reply: &Value) -> Option<()> {
-    matches!(reply, Value::Array(_)).then_some(())
-}
-
 /// Waits for the end of a lease and of those that follow it, and returns unused requests.
 async fn return_after_end(leases: Arc<Leases>, fingerprint: u128, checks: Arc<CheckSet>) {
     loop {
         match leases.end_if_over(fingerprint, &checks) {
             // At least a millisecond, the timer's resolution.
-            ControlFlow::Continue(left) => tokio::time::sleep(left.max(Duration::from_millis(1))).await,
+            ControlFlow::Continue(time_left) => tokio::time::sleep(time_left.max(Duration::from_millis(1))).await,
             ControlFlow::Break(Some(ended)) => return ended.return_requests().await,
             ControlFlow::Break(None) => return,
         }

@@ -9,20 +9,21 @@ mod check_set;
 mod coalescing;
 mod denials;
 mod fingerprint;
+mod hot_key;
 mod lease;
 mod leases;
-mod request_rate;
 
 use std::sync::Arc;
 
 pub(crate) use self::check_set::{CheckSet, LeaseTerms};
 use self::coalescing::Coalescer;
 pub(crate) use self::coalescing::{Join, LeaderGuard};
-use self::denials::DenialCache;
+pub(crate) use self::denials::DenialCache;
 pub(crate) use self::fingerprint::Fingerprint;
 use self::fingerprint::FingerprintSeeds;
+pub(crate) use self::hot_key::is_array;
+pub(crate) use self::leases::LeaseLookup;
 use self::leases::Leases;
-pub(crate) use self::leases::{LeaseLookup, is_array};
 use super::client::RedisClient;
 use super::command::CallOptions;
 use crate::store::Check;
@@ -32,7 +33,7 @@ use crate::store::memory::MonotonicClock;
 pub(crate) struct HotKeys {
     seeds: FingerprintSeeds,
     clock: Arc<MonotonicClock>,
-    pub(crate) denials: DenialCache,
+    pub(crate) denials: Arc<DenialCache>,
     coalescer: Arc<Coalescer>,
     pub(crate) leases: Arc<Leases>,
 }
@@ -45,7 +46,7 @@ impl HotKeys {
             let stats = || Arc::clone(&context.stats);
             Self {
                 seeds: FingerprintSeeds::default(),
-                denials: DenialCache::new(Arc::clone(&context.invalidations), stats()),
+                denials: Arc::new(DenialCache::new(Arc::clone(&context.invalidations), stats())),
                 coalescer: Arc::default(),
                 leases: Arc::new(Leases::new(Arc::clone(&context.revocations), Arc::clone(&clock), stats())),
                 clock,

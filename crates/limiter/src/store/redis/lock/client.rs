@@ -13,7 +13,7 @@ use redis::{AsyncConnectionConfig, RedisError};
 use tokio::time::{Instant, timeout_at};
 
 use super::attempt::{AttemptOutcome, Transaction, attempt};
-use super::settings::LockSettings;
+use super::retry::LockSettings;
 use crate::store::redis::breaker::Breaker;
 use crate::store::redis::client::RedisClient;
 use crate::store::redis::connection::{ConnectionContext, check_primary, open};
@@ -58,7 +58,7 @@ pub(super) struct LockClient {
 
 /// Reason why Redis did not decide.
 pub(super) enum LockError {
-    /// No attempts, time or connections left.
+    /// No attempts, time or connections time_left.
     Exhausted,
     /// Redis failed.
     Store(StoreError),
@@ -133,9 +133,9 @@ impl LockClient {
                 return Ok(answers);
             }
             // A pause takes at most half of the time left, so that the rest is used for attempts.
-            let left = deadline.saturating_duration_since(Instant::now());
+            let time_left = deadline.saturating_duration_since(Instant::now());
             match self.lock.retry.pause(n) {
-                Some(pause) if left > MIN_ATTEMPT_TIME => tokio::time::sleep(pause.min(left / 2)).await,
+                Some(pause) if time_left > MIN_ATTEMPT_TIME => tokio::time::sleep(pause.min(time_left / 2)).await,
                 _ => break,
             }
         }
@@ -176,8 +176,8 @@ impl LockClient {
     }
 
     async fn connection(&self, deadline: Instant) -> Result<Object<ConnectionFactory>, LockError> {
-        let left = Some(deadline.saturating_duration_since(Instant::now()));
-        match self.pool.timeout_get(&Timeouts { wait: left, create: left, recycle: left }).await {
+        let time_left = Some(deadline.saturating_duration_since(Instant::now()));
+        match self.pool.timeout_get(&Timeouts { wait: time_left, create: time_left, recycle: time_left }).await {
             Ok(connection) => Ok(connection),
             // All connections are in use.
             Err(PoolError::Timeout(TimeoutType::Wait)) => Err(LockError::Exhausted),

@@ -20,7 +20,7 @@ mod attempt;
 mod client;
 mod plain_log;
 mod plain_state;
-mod settings;
+mod retry;
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use self::attempt::{LockedRule, Transaction};
 pub use self::client::LockStats;
 use self::client::{LockClient, LockError};
 use self::plain_state::Operation;
-pub use self::settings::{LockSettings, Retry};
+pub use self::retry::{LockSettings, Retry};
 use super::client::RedisClient;
 use super::command::short_name;
 use super::connection_settings::RedisSettingsError;

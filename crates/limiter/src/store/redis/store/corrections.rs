@@ -48,11 +48,9 @@ impl RedisStore {
         let mut behind = request.clone();
         // A return that was due after the longest lease is late by then.
         let lasts = ahead + Self::MAX_LEASE + 2 * request.timeout() + Duration::from_secs(1);
-        let given_us = self.options.clock.as_ref().map(|clock| clock.wall_us());
-        let now = given_us.map(|us| format!("{}.{:06}", us / 1_000_000, us % 1_000_000)).unwrap_or_default();
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(REVOCATION.sha1()).arg(1).arg(command::revocation_of(&key));
-        cmd.arg(ahead.as_micros().to_string()).arg(lasts.as_millis().to_string()).arg(now);
+        cmd.arg(ahead.as_micros().to_string()).arg(lasts.as_millis().to_string()).arg(self.options.clock_text());
         let reply = request.run(Some(&*REVOCATION), &cmd, is_array).await;
         self.client.context().revocations.invalidate(&key);
         if reply.is_ok() {

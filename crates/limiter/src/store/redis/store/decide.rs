@@ -55,11 +55,8 @@ impl RedisStore {
         if !can_share || is_leased() || self.slots(&[enforced, observed].concat()).is_some() {
             return false;
         }
-        let is_denied = || {
-            let (fingerprint, now_us) = (self.fingerprint(observed), self.hot_keys.now_us(&self.options));
-            self.hot_keys.denials.find(fingerprint, observed, now_us).is_some()
-        };
-        !(self.denial_cache && is_denied())
+        let (fingerprint, now_us) = (self.fingerprint(observed), self.hot_keys.now_us(&self.options));
+        self.denials.find(fingerprint, observed, now_us).is_none()
     }
 
     /// Decides both lists: `observed` only if the same call can. A reply may be late for the turn that it assigns.
@@ -76,9 +73,7 @@ impl RedisStore {
             Some(LeaseLookup::Miss { is_hot }) => is_hot,
             None => false,
         };
-        if self.denial_cache
-            && let Some(verdict) = self.hot_keys.denials.deny(fingerprint, enforced, sent_us)
-        {
+        if let Some(verdict) = self.denials.deny(fingerprint, enforced, sent_us) {
             return Decision::Ready(verdict);
         }
         let stages = Stages {
@@ -91,7 +86,7 @@ impl RedisStore {
         if !(is_hot || self.coalesce && command::can_coalesce(enforced)) {
             return self.call(request, None, [enforced, observed], stages, sent_us);
         }
-        let check_set = || CheckSet::new(fingerprint, enforced, &self.options, self.denial_cache, terms);
+        let check_set = || CheckSet::new(fingerprint, enforced, &self.options, &self.denials, terms);
         match self.hot_keys.join(fingerprint, request, is_hot, check_set) {
             Join::Leader(request, guard) => self.call(request, guard, [enforced, observed], stages, sent_us),
             Join::Follower(reply, deadline) => {
@@ -117,18 +112,16 @@ impl RedisStore {
         sent_us: u64,
     ) -> Decision {
         let call = command::decide(enforced, observed, &self.options);
-        let key_versions = self.denial_cache.then(|| self.hot_keys.denials.key_versions(call.keys.iter()));
+        let key_versions = self.denials.key_versions(call.keys.iter());
         let store = self.clone();
         Decision::Pending(Box::pin(async move {
             let verdict = request.decide(call, |reply| stages.verdict(reply)).await;
             drop(guard);
             let Ok(verdict) = verdict else { return stages.fall_back() };
-            if let Some(key_versions) = key_versions {
-                let times = [sent_us, store.hot_keys.now_us(&store.options)];
-                let (stage, denial) = stages.last(&verdict);
-                let costs: Vec<u64> = stage.numbers.iter().map(|(cost, _)| *cost).collect();
-                store.hot_keys.denials.record(stage.fingerprint, denial, &costs, key_versions, times);
-            }
+            let times = [sent_us, store.hot_keys.now_us(&store.options)];
+            let (stage, denial) = stages.last(&verdict);
+            let costs: Vec<u64> = stage.numbers.iter().map(|(cost, _)| *cost).collect();
+            store.denials.record(stage.fingerprint, denial, &costs, key_versions, times);
             verdict
         }))
     }

@@ -15,7 +15,7 @@ use super::client::RedisClient;
 use super::command::{CallOptions, slot_of};
 use super::gateways::Gateways;
 use super::hash_slot::HashSlot;
-use super::hot_keys::HotKeys;
+use super::hot_keys::{DenialCache, HotKeys};
 use crate::rule::Rule;
 use crate::store::memory::{Clock, MemoryStore};
 use crate::store::{Check, Decision, OnStoreFailure, Store};
@@ -29,7 +29,8 @@ pub struct RedisStore {
     on_store_failure: OnStoreFailure,
     options: CallOptions,
     gateways: Gateways,
-    denial_cache: bool,
+    /// Denials that the stores of the client share, or a cache of none.
+    denials: Arc<DenialCache>,
     coalesce: bool,
     lease: Option<Duration>,
 }
@@ -41,14 +42,15 @@ impl RedisStore {
     pub fn new(client: Arc<RedisClient>, local: Arc<MemoryStore>, on_store_failure: OnStoreFailure) -> Self {
         let prefix = Arc::clone(client.key_prefix());
         let reply_delay = Arc::clone(&client.context().reply_delay);
+        let hot_keys = HotKeys::of(&client);
         Self {
-            hot_keys: HotKeys::of(&client),
+            denials: Arc::clone(&hot_keys.denials),
+            hot_keys,
             client,
             local,
             on_store_failure,
             options: CallOptions { prefix, reply_delay, ..CallOptions::default() },
             gateways: Gateways::default(),
-            denial_cache: true,
             coalesce: true,
             lease: None,
         }
@@ -81,7 +83,7 @@ impl RedisStore {
     /// client, or by others that publish it on the channel `tollgate.returned`. `remaining` is that of the denial.
     #[must_use]
     pub fn denial_cache(mut self, denial_cache: bool) -> Self {
-        self.denial_cache = denial_cache;
+        self.denials = if denial_cache { Arc::clone(&self.hot_keys.denials) } else { Arc::default() };
         self
     }
 

@@ -29,12 +29,12 @@ impl RedisStore {
         Ok(self.quota_operation(key, rule, QuotaAction::Take, 0).await?)
     }
 
-    /// Sets the remaining quota to `left`. Returns the remaining quota.
+    /// Sets the remaining quota to `remaining`. Returns the remaining quota.
     ///
     /// # Errors
     /// Redis did not reply in time; the quota may have been set.
-    pub async fn set_quota(&self, key: BucketKey<'_>, rule: &Quota, left: u64) -> Result<u64, Unanswered> {
-        self.quota_operation(key, rule, QuotaAction::Set, left.min(MAX_SAFE_INTEGER) as i64).await
+    pub async fn set_quota(&self, key: BucketKey<'_>, rule: &Quota, remaining: u64) -> Result<u64, Unanswered> {
+        self.quota_operation(key, rule, QuotaAction::Set, remaining.min(MAX_SAFE_INTEGER) as i64).await
     }
 
     /// Adds `more` to a quota. A negative number is subtracted, below zero if necessary. Returns the remaining quota.
@@ -42,8 +42,8 @@ impl RedisStore {
     /// # Errors
     /// Redis did not reply in time; the grant may have been made.
     pub async fn grant_quota(&self, key: BucketKey<'_>, rule: &Quota, more: i64) -> Result<u64, Unanswered> {
-        let most = MAX_SAFE_INTEGER as i64;
-        self.quota_operation(key, rule, QuotaAction::Grant, more.clamp(-most, most)).await
+        let max = MAX_SAFE_INTEGER as i64;
+        self.quota_operation(key, rule, QuotaAction::Grant, more.clamp(-max, max)).await
     }
 
     /// Withdraws an amount from each of many quotas, each in full or not at all and independently of the others, with one
@@ -124,7 +124,7 @@ impl RedisStore {
         let Some(script) = calls.first().map(|(_, call)| Arc::clone(&call.script)) else { return Vec::new() };
         let commands: Vec<_> = calls.into_iter().map(|(slot, call)| (slot, call.cmd)).collect();
         let verdict = |reply: Result<Value, Unanswered>| {
-            command::answers(&reply?, 1).and_then(|mut only| only.pop()).ok_or(INVALID)
+            command::answers(&reply?, 1).and_then(|mut answers| answers.pop()).ok_or(INVALID)
         };
         self.client.run_all(Operation::Quota, &script, &commands).await.into_iter().map(verdict).collect()
     }

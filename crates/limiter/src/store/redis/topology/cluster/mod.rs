@@ -10,7 +10,6 @@ mod discovery;
 mod home;
 mod redirect;
 mod refresh;
-mod slot_map;
 mod slots_reply;
 
 use std::collections::HashSet;
@@ -24,7 +23,6 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 pub(crate) use self::redirect::Redirect;
-use self::slot_map::SlotMap;
 use self::slots_reply::SlotRanges;
 use super::node::{Address, Node, NodeStatus};
 use crate::store::redis::breaker::{BreakerState, Breakers};
@@ -36,6 +34,9 @@ use crate::store::redis::hash_slot::HashSlot;
 /// Time for which connections to a redirection's target are kept although the map does not name it. It may be about to
 /// get its first slot, or other nodes may not know yet that it did.
 const KEEP_REDIRECT_TARGET: Duration = Duration::from_secs(30);
+
+/// Index of a slot without a node.
+const UNASSIGNED: u16 = u16::MAX;
 
 /// A cluster as one client knows it.
 pub(crate) struct Cluster {
@@ -49,6 +50,14 @@ pub(crate) struct Cluster {
     runtime: Handle,
     /// Reason why the last refresh of the map failed.
     last_error: Mutex<Option<(StoreError, String)>>,
+}
+
+/// Nodes that serve slots, and the node of each slot.
+#[derive(Clone)]
+struct SlotMap {
+    nodes: Vec<Arc<Node>>,
+    /// Index of each slot's node in `nodes`.
+    slots: Box<[u16]>,
 }
 
 /// State that changes together with the map.
@@ -147,7 +156,7 @@ impl Cluster {
         let mut membership = self.membership.lock();
         let node = self.redirect_target(&mut membership, at)?;
         let map = self.map.load();
-        if !map.node(slot).is_some_and(|known| Arc::ptr_eq(known, &node)) {
+        if !map.node(slot).is_some_and(|assigned| Arc::ptr_eq(assigned, &node)) {
             let mut map = SlotMap::clone(&map);
             map.assign([slot], &node);
             self.map.store(Arc::new(map));
@@ -191,7 +200,7 @@ impl Cluster {
 
     /// Records a failed refresh. Each reason is logged once in an outage.
     fn record_refresh_error(&self, kind: StoreError, detail: String) {
-        let is_new = self.last_error.lock().as_ref().is_none_or(|(known, _)| *known != kind);
+        let is_new = self.last_error.lock().as_ref().is_none_or(|(last_kind, _)| *last_kind != kind);
         if is_new {
             tracing::warn!(reason = kind.as_str(), error = detail, "cannot read the slots of the redis cluster");
         }
@@ -203,7 +212,7 @@ impl Cluster {
     fn redirect_target(&self, membership: &mut Membership, at: &HostPort) -> Option<Arc<Node>> {
         let node = self.find_or_connect(membership, &self.map.load(), at)?;
         let now = Instant::now();
-        match membership.redirect_targets.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &node)) {
+        match membership.redirect_targets.iter_mut().find(|(target, _)| Arc::ptr_eq(target, &node)) {
             Some((_, last)) => *last = now,
             None => membership.redirect_targets.push((Arc::clone(&node), now)),
         }
@@ -227,3 +236,40 @@ impl Cluster {
         Some(Node::start(name, address, connections, &self.breakers, &self.context, &self.runtime))
     }
 }
+
+impl SlotMap {
+    /// Map without nodes.
+    fn empty() -> Self {
+        Self { nodes: Vec::new(), slots: vec![UNASSIGNED; usize::from(HashSlot::COUNT)].into() }
+    }
+
+    /// Node that serves `slot`.
+    #[inline]
+    fn node(&self, slot: HashSlot) -> Option<&Arc<Node>> {
+        self.nodes.get(usize::from(self.slots[usize::from(slot.number())]))
+    }
+
+    /// All nodes that serve a slot, or did when the map was last replaced.
+    fn nodes(&self) -> &[Arc<Node>] {
+        &self.nodes
+    }
+
+    fn has(&self, node: &Arc<Node>) -> bool {
+        self.nodes.iter().any(|member| Arc::ptr_eq(member, node))
+    }
+
+    /// Assigns `slots` to `node`.
+    fn assign(&mut self, slots: impl IntoIterator<Item = HashSlot>, node: &Arc<Node>) {
+        let position = self.nodes.iter().position(|member| Arc::ptr_eq(member, node));
+        let index = position.unwrap_or_else(|| {
+            self.nodes.push(Arc::clone(node));
+            self.nodes.len() - 1
+        });
+        for slot in slots {
+            self.slots[usize::from(slot.number())] = u16::try_from(index).unwrap_or(UNASSIGNED);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -31,12 +31,12 @@ impl Redirect {
     }
 }
 
-/// Parses `<slot> <host>:<port>`. An IPv6 address has no brackets; an empty host is the one that was asked.
-fn target(detail: &str, asked: Option<&str>) -> Option<(HashSlot, HostPort)> {
+/// Parses `<slot> <host>:<port>`. An IPv6 address has no brackets; an empty host is `replying_host`.
+fn target(detail: &str, replying_host: Option<&str>) -> Option<(HashSlot, HostPort)> {
     let (slot, address) = detail.split_once(' ')?;
     let (host, port) = address.trim_end().rsplit_once(':')?;
     let host = match host {
-        "" => asked?,
+        "" => replying_host?,
         "?" => return None,
         host => host,
     };

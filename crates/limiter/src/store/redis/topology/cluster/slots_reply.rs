@@ -19,13 +19,14 @@ pub(super) struct ClusterView {
     pub(super) ids: BTreeSet<Vec<u8>>,
 }
 
-/// Parses the reply of a node that was reached as `asked`: `[first, last, [host, port, id, ..], replica..]` for each range.
+/// Parses the reply of a node that was reached as `replying_host`: `[first, last, [host, port, id, ..], replica..]` for each range.
 ///
-/// An empty host means the node that was asked. The host `?` is a node without the preferred kind of name; nothing can be
+/// An empty host means that node. The host `?` is a node without the preferred kind of name; nothing can be
 /// sent to it. `None`: the reply is invalid or has no slots.
-pub(super) fn parse_slots(reply: &Value, asked: &str) -> Option<ClusterView> {
+pub(super) fn parse_slots(reply: &Value, replying_host: &str) -> Option<ClusterView> {
     let Value::Array(entries) = reply else { return None };
-    let ranges: SlotRanges = entries.iter().map(|entry| range(entry, asked)).collect::<Option<Vec<_>>>()?.concat();
+    let ranges: SlotRanges =
+        entries.iter().map(|entry| range(entry, replying_host)).collect::<Option<Vec<_>>>()?.concat();
     let nodes = entries.iter().filter_map(|entry| entry.as_sequence()?.get(2..)).flatten();
     let id = |node: &Value| match node.as_sequence()?.get(2)? {
         Value::BulkString(id) => Some(id.clone()),
@@ -34,7 +35,7 @@ pub(super) fn parse_slots(reply: &Value, asked: &str) -> Option<ClusterView> {
     (!ranges.is_empty()).then(|| ClusterView { ranges, ids: nodes.filter_map(id).collect() })
 }
 
-fn range(entry: &Value, asked: &str) -> Option<SlotRanges> {
+fn range(entry: &Value, replying_host: &str) -> Option<SlotRanges> {
     let Value::Array(entry) = entry else { return None };
     let [Value::Int(first), Value::Int(last), Value::Array(primary), ..] = entry.as_slice() else { return None };
     let [host, Value::Int(port), ..] = primary.as_slice() else { return None };
@@ -43,14 +44,14 @@ fn range(entry: &Value, asked: &str) -> Option<SlotRanges> {
         return None;
     }
     let host = match host {
-        Value::Nil => asked,
+        Value::Nil => replying_host,
         Value::BulkString(host) => std::str::from_utf8(host).ok()?,
         Value::SimpleString(host) => host,
         _ => return None,
     };
     let host = match host {
         "?" => return Some(SlotRanges::new()),
-        "" => asked,
+        "" => replying_host,
         host => host,
     };
     Some(vec![(first..=last, HostPort { host: host.to_owned(), port: u16::try_from(*port).ok()? })])

@@ -69,7 +69,7 @@ async fn attempt(
             match (&push.kind, push.data.as_slice()) {
                 (PushKind::Disconnection, _) => node.record_end(slot, id),
                 // Notice of another gateway.
-                (PushKind::Message, [_, Value::BulkString(message)]) => node.context.heed(message),
+                (PushKind::Message, [_, Value::BulkString(message)]) => node.context.handle_notice(message),
                 _ => {}
             }
         }

@@ -11,8 +11,6 @@
 //!
 //! Only the configured Sentinels are queried: addresses that they report may not be reachable from here.
 
-mod candidates;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +20,6 @@ use redis::{ErrorKind, RedisError, RedisResult, Value, from_redis_value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use self::candidates::{NamedPrimary, candidates};
 use super::node::{Node, PublishedAddress};
 use crate::store::redis::connection::{
     CONNECT_TIMEOUT, ConnectionContext, Connector, check_primary, open, pipelined_config,
@@ -43,6 +40,14 @@ const MIN_REPLY_TIMEOUT: Duration = Duration::from_millis(300);
 struct SentinelClient {
     at: HostPort,
     connection: Option<MultiplexedConnection>,
+}
+
+/// Server that a Sentinel names as the primary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NamedPrimary {
+    server: HostPort,
+    /// Configuration epoch, which grows with every failover (Sentinel documentation, "Configuration epochs").
+    epoch: u64,
 }
 
 /// Watches the Sentinels and publishes the primary's address.
@@ -201,3 +206,35 @@ async fn query(connection: &mut MultiplexedConnection, master: &str) -> RedisRes
     let epoch = epoch.ok_or((ErrorKind::UnexpectedReturnType, "the reply has no `config-epoch`"))?;
     Ok(NamedPrimary { server: HostPort { host, port }, epoch })
 }
+
+/// Servers that may be the primary, best first: by latest epoch, then by the number of Sentinels that name them.
+///
+/// A failover needs the votes of a majority of Sentinels. If a majority replied, one of them knows the last failover, and
+/// an epoch behind `current`, the current primary, means that the Sentinels were set up anew. A minority may be cut off
+/// together with an old primary, so its reply counts only if its epoch is not older; the current primary stays a
+/// candidate then.
+fn candidates(replies: &[NamedPrimary], sentinels: usize, current: Option<&NamedPrimary>) -> Vec<NamedPrimary> {
+    let is_majority = replies.len() * 2 > sentinels;
+    let least_epoch = current.filter(|_| !is_majority).map_or(0, |current| current.epoch);
+    let mut counted: Vec<(&NamedPrimary, usize)> = Vec::new();
+    for vote in replies.iter().filter(|vote| vote.epoch >= least_epoch) {
+        match counted.iter_mut().find(|(other, _)| *other == vote) {
+            Some((_, votes)) => *votes += 1,
+            None => counted.push((vote, 1)),
+        }
+    }
+    if !is_majority && let Some(current) = current {
+        counted.push((current, 0));
+    }
+    counted.sort_by_key(|(candidate, votes)| std::cmp::Reverse((candidate.epoch, *votes)));
+    let mut ranked: Vec<NamedPrimary> = Vec::new();
+    for (candidate, _) in counted {
+        if ranked.iter().all(|other| other.server != candidate.server) {
+            ranked.push(candidate.clone());
+        }
+    }
+    ranked
+}
+
+#[cfg(test)]
+mod tests;

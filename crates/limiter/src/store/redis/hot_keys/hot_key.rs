@@ -1,4 +1,16 @@
-//! Recent rate of equal requests.
+//! A hot key: the rate of its requests, its lease, and the return of requests that the lease did not need.
+
+use std::sync::Arc;
+
+use redis::Value;
+use tokio::runtime::Handle;
+
+use super::check_set::CheckSet;
+use super::lease::Lease;
+use crate::store::redis::client::Request;
+use crate::store::redis::command::LeaseTimes;
+use crate::store::redis::invalidation::KeyVersions;
+use crate::store::redis::micros;
 
 /// Requests in a period above which a key is hot. Below, a lease saves less than it may hold back unused.
 const HOT: u64 = 8;
@@ -8,6 +20,34 @@ const MAX_SPARE: u64 = 1_000;
 
 /// Part of the remaining requests that one gateway may hold, so that others still find some.
 const SHARE: u64 = 4;
+
+/// Requests of one fingerprint.
+#[derive(Default)]
+pub(super) struct HotKey {
+    pub(super) rate: RequestRate,
+    pub(super) duration_us: u64,
+    /// Further requests that Redis allowed in its last reply.
+    pub(super) further_requests: u64,
+    pub(super) lease: Option<(Lease, LeaseOrigin)>,
+    /// True while a task waits for the end of the lease.
+    pub(super) has_task: bool,
+}
+
+/// Checks and connection for returning unused requests.
+#[derive(Clone)]
+pub(super) struct LeaseOrigin {
+    pub(super) checks: Arc<CheckSet>,
+    pub(super) request: Request,
+    /// Versions of the keys when the call was sent. An operator's change ends the lease.
+    pub(super) key_versions: KeyVersions,
+}
+
+/// Unused requests of a lease that is over.
+pub(super) struct EndedLease {
+    origin: LeaseOrigin,
+    requests: u64,
+    times: LeaseTimes,
+}
 
 /// Requests in the current period and in the one before it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +87,38 @@ impl RequestRate {
             0
         }
     }
+}
+
+impl HotKey {
+    /// Ends the lease if there is one; `None`: there is nothing to return.
+    pub(super) fn end(&mut self, now_us: u64) -> Option<EndedLease> {
+        let (mut lease, origin) = self.lease.take()?;
+        // Latest time at which Redis counts the return.
+        let (requests, times) = lease.end(now_us.saturating_add(micros(origin.request.timeout())));
+        (requests > 0).then_some(EndedLease { origin, requests, times })
+    }
+}
+
+impl EndedLease {
+    /// Returns the requests in a task.
+    pub(super) fn spawn_return(self) {
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(self.return_requests());
+        }
+    }
+
+    /// Returns the requests.
+    pub(super) async fn return_requests(self) {
+        let Self { origin: LeaseOrigin { checks, request, .. }, requests, times } = self;
+        let call = checks.return_call(requests, times);
+        // Failures are counted with the failed calls.
+        let _ = request.renew().run_returning(Some(&call.script), &call.cmd, &checks.notice_keys(), is_array).await;
+    }
+}
+
+/// Reads the reply to a return.
+pub(crate) fn is_array(reply: &Value) -> Option<()> {
+    matches!(reply, Value::Array(_)).then_some(())
 }
 
 #[cfg(test)]
