@@ -28,7 +28,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 
 use crate::fault::FallbackCause;
-use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer};
+use crate::request_filter::{RequestFilter, RequestFilterLayer};
 
 /// The names of the headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,11 +43,8 @@ pub struct HeaderNames {
     pub root_message: HeaderName,
 }
 
-/// Wraps services in [`FallbackHeaders`].
-pub type FallbackHeadersLayer = RequestFilterLayer<Arc<HeaderNames>>;
-
 /// Adds the cause of a fallback to request headers. See the [module](self).
-pub type FallbackHeaders<S> = FilteredRequests<Arc<HeaderNames>, S>;
+pub type FallbackHeadersLayer = RequestFilterLayer<Arc<HeaderNames>>;
 
 // === impl HeaderNames ===
 

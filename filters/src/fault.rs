@@ -211,14 +211,14 @@ impl FaultSet {
     #[must_use]
     pub fn of_class(class: &str) -> Self {
         Self::matching(|fault| {
-            fault.lineage().iter().chain(fault.related_classes()).any(|known| is_named(known, class))
+            fault.lineage().iter().chain(fault.related_classes()).any(|full_name| is_named(full_name, class))
         })
     }
 
     /// Returns the faults with an exception of the type `class`, causes excluded, as resilience4j matches them.
     #[must_use]
     pub fn of_class_excluding_causes(class: &str) -> Self {
-        Self::matching(|fault| fault.lineage().iter().any(|known| is_named(known, class)))
+        Self::matching(|fault| fault.lineage().iter().any(|full_name| is_named(full_name, class)))
     }
 
     fn matching(matches: impl Fn(Fault) -> bool) -> Self {
@@ -232,10 +232,10 @@ impl FromIterator<Fault> for FaultSet {
     }
 }
 
-/// Returns true if `name` is the full class name `known` or its last part.
-fn is_named(known: &str, name: &str) -> bool {
-    let part = |separator| known.rsplit(separator).next() == Some(name);
-    known == name || part('.') || part('$')
+/// Returns true if `name` is the full class name `full_name` or its last part.
+fn is_named(full_name: &str, name: &str) -> bool {
+    let part = |separator| full_name.rsplit(separator).next() == Some(name);
+    full_name == name || part('.') || part('$')
 }
 
 #[cfg(test)]

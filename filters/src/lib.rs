@@ -25,7 +25,8 @@
 //! Further features: `redis` and `redis-tls` for limits that several processes share, `jwt` for keys from claims of
 //! verified JSON Web Tokens. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
 //!
-//! [`request_filter`] and [`response_filter`] have the layers of simple filters, for filters of your own.
+//! [`request_filter`] and [`response_filter`] have the layers of simple filters, for filters of your own; [`filter`] has the
+//! one of all others.
 //!
 //! [`context::RequestContext`] carries facts about a request that are not in the HTTP message, such as the client's
 //! address. Responses that a filter makes itself carry [`context::LocalReply`]. Regular expressions have Java's syntax, as in Spring Cloud Gateway.
@@ -64,12 +65,20 @@ pub mod edit;
 #[cfg(feature = "fallback-headers")]
 pub mod fallback_headers;
 pub mod fault;
+pub mod filter;
 pub mod headers;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 pub mod key_resolver;
 #[cfg(feature = "local-response-cache")]
 pub mod local_response_cache;
+#[cfg(any(
+    feature = "concurrency-limiter",
+    feature = "local-response-cache",
+    feature = "request-counter",
+    feature = "request-rate-limiter"
+))]
+mod observed_body;
 mod percent;
 #[cfg(feature = "redirect-to")]
 pub mod redirect_to;
@@ -97,3 +106,5 @@ pub mod retry;
 pub mod secure_headers;
 #[cfg(feature = "set-status")]
 pub mod set_status;
+#[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
+mod wait;

@@ -34,7 +34,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use thiserror::Error;
 
 use crate::context::LocalReply;
-use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer};
+use crate::request_filter::{RequestFilter, RequestFilterLayer};
 
 /// The status and the target of a redirect.
 #[derive(Clone, Debug)]
@@ -58,11 +58,8 @@ pub enum RedirectToError {
     Url(String),
 }
 
-/// Puts [`RedirectTo`] in front of services, which are never called.
-pub type RedirectToLayer = RequestFilterLayer<Arc<Settings>>;
-
 /// Responds to every request with a redirect. See the [module](self).
-pub type RedirectTo<S> = FilteredRequests<Arc<Settings>, S>;
+pub type RedirectToLayer = RequestFilterLayer<Arc<Settings>>;
 
 // === impl Settings ===
 

@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use http::{Method, Request, Response, StatusCode};
-//! use tollgate_filters::request_filter::{RequestFilter, RequestFilterLayer};
+//! use tollgate_filters::filter::FilterLayer;
+//! use tollgate_filters::request_filter::{OnRequest, RequestFilter};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! #[derive(Clone)]
@@ -20,7 +21,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let upstream = service_fn(|_: Request<()>| async { Ok::<_, std::convert::Infallible>(Response::new(())) });
 //! let request = Request::builder().method(Method::TRACE).body(())?;
-//! let response = RequestFilterLayer(RefuseTrace).layer(upstream).oneshot(request).await?;
+//! let response = FilterLayer(OnRequest(RefuseTrace)).layer(upstream).oneshot(request).await?;
 //! assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
 //! # Ok(())
 //! # }
@@ -33,7 +34,9 @@ use std::task::{Context, Poll};
 
 use http::Request;
 use pin_project_lite::pin_project;
-use tower::{Layer, Service};
+use tower::Service;
+
+use crate::filter::{Filter, FilterLayer};
 
 /// Filter of requests, for services with responses of type `P`.
 pub trait RequestFilter<P> {
@@ -41,16 +44,12 @@ pub trait RequestFilter<P> {
     fn filter<B>(&self, request: &mut Request<B>) -> Option<P>;
 }
 
-/// Wraps services in [`FilteredRequests`]. Each service has a clone of the filter.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RequestFilterLayer<F>(pub F);
+/// Wraps services in a [`RequestFilter`].
+pub type RequestFilterLayer<F> = FilterLayer<OnRequest<F>>;
 
-/// Forwards the requests that a filter lets through.
-#[derive(Clone, Copy, Debug)]
-pub struct FilteredRequests<F, S> {
-    filter: F,
-    inner: S,
-}
+/// Forwards the requests that a [`RequestFilter`] lets through.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OnRequest<F>(pub F);
 
 pin_project! {
     /// Resolves to a response of the layer itself, or to that of the inner service.
@@ -76,37 +75,25 @@ impl<F> RequestFilterLayer<Arc<F>> {
     /// Creates a layer whose services share `filter`.
     #[must_use]
     pub fn new(filter: F) -> Self {
-        Self(Arc::new(filter))
+        Self(OnRequest(Arc::new(filter)))
     }
 }
 
-impl<F: Clone, S> Layer<S> for RequestFilterLayer<F> {
-    type Service = FilteredRequests<F, S>;
+// === impl OnRequest ===
 
-    fn layer(&self, inner: S) -> Self::Service {
-        FilteredRequests { filter: self.0.clone(), inner }
-    }
-}
-
-// === impl FilteredRequests ===
-
-impl<F, S, B> Service<Request<B>> for FilteredRequests<F, S>
+impl<F, S, B> Filter<S, B> for OnRequest<F>
 where
     S: Service<Request<B>>,
     F: RequestFilter<S::Response>,
 {
+    type Body = B;
     type Response = S::Response;
-    type Error = S::Error;
     type Future = RespondOr<S::Future, S::Response>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        match self.filter.filter(&mut request) {
+    fn call(&self, mut request: Request<B>, inner: &mut S) -> Self::Future {
+        match self.0.filter(&mut request) {
             Some(response) => RespondOr::respond(response),
-            None => RespondOr::forward(self.inner.call(request)),
+            None => RespondOr::forward(inner.call(request)),
         }
     }
 }

@@ -30,7 +30,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 
 use crate::context::LocalReply;
-use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer, RespondOr};
+use crate::request_filter::{RequestFilter, RequestFilterLayer};
 
 /// The limit, and the response header for the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +39,8 @@ pub struct Settings {
     error_header: HeaderName,
 }
 
-/// Wraps services in [`RequestHeaderSize`].
-pub type RequestHeaderSizeLayer = RequestFilterLayer<Arc<Settings>>;
-
 /// Limits the size of each request header. See the [module](self).
-pub type RequestHeaderSize<S> = FilteredRequests<Arc<Settings>, S>;
-
-/// Resolves to the inner service's response or to a 431.
-pub type ResponseFuture<F, R> = RespondOr<F, Response<R>>;
+pub type RequestHeaderSizeLayer = RequestFilterLayer<Arc<Settings>>;
 
 // === impl Settings ===
 

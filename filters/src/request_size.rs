@@ -35,26 +35,20 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use thiserror::Error;
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, Service};
 
 use crate::context::LocalReply;
+use crate::filter::{Filter, FilterLayer};
 use crate::request_filter::RespondOr;
 
-/// Wraps services in [`RequestSize`].
-#[derive(Clone, Copy, Debug)]
-pub struct RequestSizeLayer {
-    max_bytes: u64,
-}
-
 /// Limits the size of request bodies. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct RequestSize<S> {
-    max_bytes: u64,
-    inner: S,
-}
+pub type RequestSizeLayer = FilterLayer<RequestSize>;
 
-/// Resolves to the inner service's response or to a 413.
-pub type ResponseFuture<F, R> = RespondOr<F, Response<R>>;
+/// Filter that limits the size of request bodies.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestSize {
+    max_bytes: u64,
+}
 
 pin_project! {
     /// A body that fails with [`BodyTooLarge`] after more bytes than allowed.
@@ -85,21 +79,13 @@ impl RequestSizeLayer {
     /// Creates a layer that allows bodies of up to `max_bytes` bytes. Spring's default is 5,000,000.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
-        Self { max_bytes }
-    }
-}
-
-impl<S> Layer<S> for RequestSizeLayer {
-    type Service = RequestSize<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        RequestSize { max_bytes: self.max_bytes, inner }
+        Self(RequestSize { max_bytes })
     }
 }
 
 // === impl RequestSize ===
 
-impl<S> RequestSize<S> {
+impl RequestSize {
     /// Returns `Content-Length` as an error if it is above the limit. The server rejects values that are not numbers.
     fn verify<B>(&self, request: &Request<B>) -> Result<(), u64> {
         let content_length =
@@ -111,25 +97,21 @@ impl<S> RequestSize<S> {
     }
 }
 
-impl<S, B, R> Service<Request<B>> for RequestSize<S>
+impl<S, B, R> Filter<S, B> for RequestSize
 where
     S: Service<Request<SizeLimited<B>>, Response = Response<R>>,
     R: From<Bytes>,
 {
+    type Body = SizeLimited<B>;
     type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future, R>;
+    type Future = RespondOr<S::Future, Response<R>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&self, request: Request<B>, inner: &mut S) -> Self::Future {
         match self.verify(&request) {
             Err(length) => RespondOr::respond(too_large(length, self.max_bytes)),
             Ok(()) => {
                 let request = request.map(|body| SizeLimited::new(body, self.max_bytes));
-                RespondOr::forward(self.inner.call(request))
+                RespondOr::forward(inner.call(request))
             }
         }
     }

@@ -35,7 +35,7 @@ use http::{HeaderValue, Request, Response, StatusCode};
 
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;
-use crate::request_filter::{FilteredRequests, RequestFilter, RequestFilterLayer, RespondOr};
+use crate::request_filter::{RequestFilter, RequestFilterLayer};
 
 /// The key that a request must have, and the refusal without it.
 #[derive(Clone, Debug)]
@@ -47,14 +47,8 @@ pub struct Settings {
     refusal: Reply,
 }
 
-/// Wraps services in [`RequireKey`].
-pub type RequireKeyLayer = RequestFilterLayer<Arc<Settings>>;
-
 /// Refuses requests without a key. See the [module](self).
-pub type RequireKey<S> = FilteredRequests<Arc<Settings>, S>;
-
-/// Resolves to the inner service's response or to a refusal.
-pub type ResponseFuture<F, R> = RespondOr<F, Response<R>>;
+pub type RequireKeyLayer = RequestFilterLayer<Arc<Settings>>;
 
 // === impl Settings ===
 

@@ -2,7 +2,8 @@
 //!
 //! ```
 //! use http::{HeaderValue, Request, Response};
-//! use tollgate_filters::response_filter::{ResponseFilterLayer, ResponseMapper};
+//! use tollgate_filters::filter::FilterLayer;
+//! use tollgate_filters::response_filter::{OnResponse, ResponseMapper};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! #[derive(Clone)]
@@ -17,7 +18,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let upstream = service_fn(|_: Request<()>| async { Ok::<_, std::convert::Infallible>(Response::new(())) });
-//! let response = ResponseFilterLayer(NoStore).layer(upstream).oneshot(Request::new(())).await?;
+//! let response = FilterLayer(OnResponse(NoStore)).layer(upstream).oneshot(Request::new(())).await?;
 //! assert_eq!(response.headers()["cache-control"], "no-store");
 //! # Ok(())
 //! # }
@@ -30,12 +31,23 @@ use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
 use pin_project_lite::pin_project;
-use tower::{Layer, Service};
+use tower::Service;
 
-/// A change to a response that [`MapResponse`] makes.
+use crate::filter::{Filter, FilterLayer};
+
+/// A change to a response with any body.
 pub trait ResponseMapper {
     /// Changes `response`.
     fn apply<R>(self, response: &mut Response<R>);
+}
+
+/// A change to a response with the body `R` that [`MapResponse`] makes: a [`ResponseMapper`], or one that replaces the body.
+pub trait ResponseChange<R> {
+    /// Body after the change.
+    type Body;
+
+    /// Returns the changed response.
+    fn change(self, response: Response<R>) -> Response<Self::Body>;
 }
 
 /// Filter of responses. A [`ResponseMapper`] that needs no value of the request is one.
@@ -47,24 +59,33 @@ pub trait ResponseFilter {
     fn mapper<B>(&self, request: &mut Request<B>) -> Option<Self::Mapper>;
 }
 
-/// Wraps services in [`FilteredResponses`]. Each service has a clone of the filter.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct ResponseFilterLayer<F>(pub F);
+/// Wraps services in a [`ResponseFilter`].
+pub type ResponseFilterLayer<F> = FilterLayer<OnResponse<F>>;
 
-/// Edits the responses of the inner service.
-#[derive(Clone, Copy, Debug)]
-pub struct FilteredResponses<F, S> {
-    filter: F,
-    inner: S,
-}
+/// Forwards requests, and changes the responses as a [`ResponseFilter`] says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OnResponse<F>(pub F);
 
 pin_project! {
     /// Resolves to the inner service's response after a change.
     #[derive(Debug)]
-    pub struct MapResponse<F, M> {
+    pub struct MapResponse<F, C> {
         #[pin]
         inner: F,
-        mapper: Option<M>,
+        change: Option<C>,
+    }
+}
+
+// === impl ResponseMapper ===
+
+impl<M: ResponseMapper, R> ResponseChange<R> for Option<M> {
+    type Body = R;
+
+    fn change(self, mut response: Response<R>) -> Response<R> {
+        if let Some(mapper) = self {
+            mapper.apply(&mut response);
+        }
+        response
     }
 }
 
@@ -84,60 +105,46 @@ impl<F> ResponseFilterLayer<Arc<F>> {
     /// Creates a layer whose services share `filter`.
     #[must_use]
     pub fn new(filter: F) -> Self {
-        Self(Arc::new(filter))
+        Self(OnResponse(Arc::new(filter)))
     }
 }
 
-impl<F: Clone, S> Layer<S> for ResponseFilterLayer<F> {
-    type Service = FilteredResponses<F, S>;
+// === impl OnResponse ===
 
-    fn layer(&self, inner: S) -> Self::Service {
-        FilteredResponses { filter: self.0.clone(), inner }
-    }
-}
-
-// === impl FilteredResponses ===
-
-impl<F, S, B, R> Service<Request<B>> for FilteredResponses<F, S>
+impl<F, S, B, R> Filter<S, B> for OnResponse<F>
 where
     S: Service<Request<B>, Response = Response<R>>,
     F: ResponseFilter,
 {
+    type Body = B;
     type Response = Response<R>;
-    type Error = S::Error;
-    type Future = MapResponse<S::Future, F::Mapper>;
+    type Future = MapResponse<S::Future, Option<F::Mapper>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        let mapper = self.filter.mapper(&mut request);
-        MapResponse::new(self.inner.call(request), mapper)
+    fn call(&self, mut request: Request<B>, inner: &mut S) -> Self::Future {
+        let mapper = self.0.mapper(&mut request);
+        MapResponse::new(inner.call(request), mapper)
     }
 }
 
 // === impl MapResponse ===
 
-impl<F, M> MapResponse<F, M> {
-    pub(crate) fn new(inner: F, mapper: impl Into<Option<M>>) -> Self {
-        Self { inner, mapper: mapper.into() }
+impl<F, C> MapResponse<F, C> {
+    pub(crate) fn new(inner: F, change: C) -> Self {
+        Self { inner, change: Some(change) }
     }
 }
 
-impl<F, M, R, E> Future for MapResponse<F, M>
+impl<F, C, R, E> Future for MapResponse<F, C>
 where
     F: Future<Output = Result<Response<R>, E>>,
-    M: ResponseMapper,
+    C: ResponseChange<R>,
 {
-    type Output = F::Output;
+    type Output = Result<Response<C::Body>, E>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let mut response = ready!(this.inner.poll(cx))?;
-        if let Some(mapper) = this.mapper.take() {
-            mapper.apply(&mut response);
-        }
-        Poll::Ready(Ok(response))
+        let response = ready!(this.inner.poll(cx))?;
+        let Some(change) = this.change.take() else { return Poll::Pending }; // polled after completion
+        Poll::Ready(Ok(change.change(response)))
     }
 }

@@ -25,29 +25,31 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use thiserror::Error;
 
 use crate::context::LocalReply;
-use crate::response_filter::{FilteredResponses, MapResponse, ResponseFilterLayer, ResponseMapper};
+use crate::response_filter::{ResponseFilterLayer, ResponseMapper};
 
-/// A header that this filter can add.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SecureHeader {
-    /// `X-Xss-Protection`.
-    XssProtection,
-    /// `Strict-Transport-Security`.
-    StrictTransportSecurity,
-    /// `X-Frame-Options`.
-    FrameOptions,
-    /// `X-Content-Type-Options`.
-    ContentTypeOptions,
-    /// `Referrer-Policy`.
-    ReferrerPolicy,
-    /// `Content-Security-Policy`.
-    ContentSecurityPolicy,
-    /// `X-Download-Options`.
-    DownloadOptions,
-    /// `X-Permitted-Cross-Domain-Policies`.
-    PermittedCrossDomainPolicies,
-    /// `Permissions-Policy`, the only header that is not added by default.
-    PermissionsPolicy,
+tollgate_limiter::labelled! {
+    /// A header that this filter can add, in the order in which they are added. The labels are the names in lower case.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum SecureHeader {
+        /// `X-Xss-Protection`.
+        XssProtection = "x-xss-protection",
+        /// `Strict-Transport-Security`.
+        StrictTransportSecurity = "strict-transport-security",
+        /// `X-Frame-Options`.
+        FrameOptions = "x-frame-options",
+        /// `X-Content-Type-Options`.
+        ContentTypeOptions = "x-content-type-options",
+        /// `Referrer-Policy`.
+        ReferrerPolicy = "referrer-policy",
+        /// `Content-Security-Policy`.
+        ContentSecurityPolicy = "content-security-policy",
+        /// `X-Download-Options`.
+        DownloadOptions = "x-download-options",
+        /// `X-Permitted-Cross-Domain-Policies`.
+        PermittedCrossDomainPolicies = "x-permitted-cross-domain-policies",
+        /// `Permissions-Policy`, the only header that is not added by default.
+        PermissionsPolicy = "permissions-policy",
+    }
 }
 
 const CONTENT_SECURITY_POLICY: &str = "default-src 'self' https:; font-src 'self' https: data:; img-src 'self' https: data:; \
@@ -72,49 +74,24 @@ pub struct SettingsError {
     value: String,
 }
 
-/// Wraps services in [`SecureHeaders`].
-pub type SecureHeadersLayer = ResponseFilterLayer<Arc<Settings>>;
-
 /// Adds headers to upstream responses. See the [module](self).
-pub type SecureHeaders<S> = FilteredResponses<Arc<Settings>, S>;
-
-/// Resolves to the inner service's response with the headers that it lacked.
-pub type ResponseFuture<F> = MapResponse<F, Arc<Settings>>;
+pub type SecureHeadersLayer = ResponseFilterLayer<Arc<Settings>>;
 
 // === impl SecureHeader ===
 
 impl SecureHeader {
-    /// All headers, in the order in which they are added.
-    pub const ALL: [Self; 9] = [
-        Self::XssProtection,
-        Self::StrictTransportSecurity,
-        Self::FrameOptions,
-        Self::ContentTypeOptions,
-        Self::ReferrerPolicy,
-        Self::ContentSecurityPolicy,
-        Self::DownloadOptions,
-        Self::PermittedCrossDomainPolicies,
-        Self::PermissionsPolicy,
-    ];
-
-    /// Returns the name in lower case.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.name_and_default().0
-    }
-
-    /// Returns the name, and Spring's value.
-    fn name_and_default(self) -> (&'static str, &'static str) {
+    /// Returns Spring's value.
+    fn default_value(self) -> &'static str {
         match self {
-            Self::XssProtection => ("x-xss-protection", "1 ; mode=block"),
-            Self::StrictTransportSecurity => ("strict-transport-security", "max-age=631138519"),
-            Self::FrameOptions => ("x-frame-options", "DENY"),
-            Self::ContentTypeOptions => ("x-content-type-options", "nosniff"),
-            Self::ReferrerPolicy => ("referrer-policy", "no-referrer"),
-            Self::ContentSecurityPolicy => ("content-security-policy", CONTENT_SECURITY_POLICY),
-            Self::DownloadOptions => ("x-download-options", "noopen"),
-            Self::PermittedCrossDomainPolicies => ("x-permitted-cross-domain-policies", "none"),
-            Self::PermissionsPolicy => ("permissions-policy", PERMISSIONS_POLICY),
+            Self::XssProtection => "1 ; mode=block",
+            Self::StrictTransportSecurity => "max-age=631138519",
+            Self::FrameOptions => "DENY",
+            Self::ContentTypeOptions => "nosniff",
+            Self::ReferrerPolicy => "no-referrer",
+            Self::ContentSecurityPolicy => CONTENT_SECURITY_POLICY,
+            Self::DownloadOptions => "noopen",
+            Self::PermittedCrossDomainPolicies => "none",
+            Self::PermissionsPolicy => PERMISSIONS_POLICY,
         }
     }
 
@@ -134,10 +111,9 @@ impl Settings {
     /// Returns an error for a value with control characters, or one that is not ASCII.
     pub fn new<'v>(headers: impl IntoIterator<Item = (SecureHeader, Option<&'v str>)>) -> Result<Self, SettingsError> {
         let header = |(header, value): (SecureHeader, Option<&str>)| {
-            let (name, default) = header.name_and_default();
-            let value = value.unwrap_or(default);
+            let value = value.unwrap_or(header.default_value());
             let parsed = HeaderValue::from_str(value).map_err(|_| SettingsError { value: value.to_owned() })?;
-            Ok((HeaderName::from_static(name), parsed))
+            Ok((HeaderName::from_static(header.as_str()), parsed))
         };
         Ok(Self { headers: headers.into_iter().map(header).collect::<Result<_, _>>()? })
     }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use crate::context::LocalReply;
-use crate::response_filter::{FilteredResponses, MapResponse, ResponseFilterLayer, ResponseMapper};
+use crate::response_filter::{ResponseFilterLayer, ResponseMapper};
 
 /// The new status, and the header for the original one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +34,8 @@ pub struct Settings {
     original_status_header: Option<HeaderName>,
 }
 
-/// Wraps services in [`SetStatus`].
-pub type SetStatusLayer = ResponseFilterLayer<Arc<Settings>>;
-
 /// Replaces the status of upstream responses. See the [module](self).
-pub type SetStatus<S> = FilteredResponses<Arc<Settings>, S>;
-
-/// Resolves to the inner service's response with the new status.
-pub type ResponseFuture<F> = MapResponse<F, Arc<Settings>>;
+pub type SetStatusLayer = ResponseFilterLayer<Arc<Settings>>;
 
 // === impl Settings ===
 

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Layers that belong to another layer, or that filters consist of, and have no row of their own.
-const HELPER_LAYERS: [&str; 4] =
-    ["PolicyHeadersLayer", "ReceivedHeadersLayer", "RequestFilterLayer", "ResponseFilterLayer"];
+const HELPER_LAYERS: [&str; 5] =
+    ["FilterLayer", "PolicyHeadersLayer", "ReceivedHeadersLayer", "RequestFilterLayer", "ResponseFilterLayer"];
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()

@@ -25,19 +25,21 @@ pub struct Breaker {
 
 const NOT_CLOSED: u64 = u64::MAX;
 
-/// The outcome of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CallKind {
-    /// It counted as a success.
-    Successful,
-    /// It counted as a failure.
-    Failed,
-    /// It took longer than [`Rules::slow_after`]. It is also counted as a success or a failure.
-    Slow,
-    /// It counted neither as a success nor as a failure: it was cancelled, had a local response, or an ignored fault.
-    Ignored,
-    /// It was not permitted.
-    NotPermitted,
+tollgate_limiter::labelled! {
+    /// The outcome of a call.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum CallKind {
+        /// It counted as a success.
+        Successful = "successful",
+        /// It counted as a failure.
+        Failed = "failed",
+        /// It took longer than [`Rules::slow_after`]. It is also counted as a success or a failure.
+        Slow = "slow",
+        /// It counted neither as a success nor as a failure: it was cancelled, had a local response, or an ignored fault.
+        Ignored = "ignored",
+        /// It was not permitted.
+        NotPermitted = "not_permitted",
+    }
 }
 
 /// A permitted call. If dropped without [`ended`](Self::ended), the call counts as [`Ignored`](CallKind::Ignored).
@@ -173,25 +175,6 @@ impl Breaker {
 
     fn count(&self, kind: CallKind) {
         self.calls[kind as usize].fetch_add(1, Relaxed);
-    }
-}
-
-// === impl CallKind ===
-
-impl CallKind {
-    /// All outcomes.
-    pub const ALL: [Self; 5] = [Self::Successful, Self::Failed, Self::Slow, Self::Ignored, Self::NotPermitted];
-
-    /// Returns the label value in metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Successful => "successful",
-            Self::Failed => "failed",
-            Self::Slow => "slow",
-            Self::Ignored => "ignored",
-            Self::NotPermitted => "not_permitted",
-        }
     }
 }
 

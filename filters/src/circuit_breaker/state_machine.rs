@@ -44,15 +44,17 @@ pub struct OpenWait {
     pub max: Option<Duration>,
 }
 
-/// The state of a breaker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum State {
-    /// All calls are permitted.
-    Closed,
-    /// A few trial calls are permitted.
-    HalfOpen,
-    /// No calls are permitted.
-    Open,
+tollgate_limiter::labelled! {
+    /// The state of a breaker.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum State {
+        /// All calls are permitted.
+        Closed = "closed",
+        /// A few trial calls are permitted.
+        HalfOpen = "half_open",
+        /// No calls are permitted.
+        Open = "open",
+    }
 }
 
 /// The state machine. The epoch, which each change of state increments, identifies the state that permitted a call.
@@ -136,18 +138,6 @@ impl OpenWait {
 
 fn percent(part: u32, whole: u32) -> f64 {
     f64::from(part) * 100.0 / f64::from(whole)
-}
-
-impl State {
-    /// Returns the name for metrics and logs.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed",
-            Self::HalfOpen => "half_open",
-            Self::Open => "open",
-        }
-    }
 }
 
 impl StateMachine {

@@ -1,115 +1,97 @@
-//! Response future of the limiter.
+//! Requests and responses that hold a slot.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use pin_project_lite::pin_project;
+use http_body::{Body, Frame};
 use tower::Service;
 
-use super::body::SlotBody;
 use super::limiter::Limiter;
 use crate::context::Tunnel;
-use crate::request_filter::RespondOr;
-use tollgate_limiter::concurrency::Acquired;
+use crate::observed_body::{FrameObserver, ObservedBody};
+use crate::response_filter::{MapResponse, ResponseChange};
+use crate::wait::HeldRequest;
+use tollgate_limiter::concurrency::{Acquired, HeldSlot};
 
-type SlotFuture = Pin<Box<dyn Future<Output = Acquired> + Send>>;
+/// Passes the slot to the response: to its body, or to the tunnel that it opens. `None`: the request has no slot.
+pub struct PassSlot(pub(super) Option<(Arc<Limiter>, Acquired)>);
 
-/// Future of the inner service's response, which holds the slot, or of a refusal.
-///
-/// Dropping it frees the slot, or cancels the call that acquires it.
-pub type ResponseFuture<S, B, R> = RespondOr<Admitted<S, B>, Response<SlotBody<R>>>;
-
-pin_project! {
-    /// Future of a request that is not refused at once.
-    pub struct Admitted<S, B>
-    where
-        S: Service<Request<B>>,
-    {
-        #[pin]
-        state: State<S, B>,
-    }
+/// Request that waits for its slot. If it is dropped, the slot is freed.
+pub struct WaitingRequest<S, B> {
+    pub(super) service: S,
+    pub(super) request: Request<B>,
+    pub(super) limiter: Arc<Limiter>,
 }
 
-pin_project! {
-    #[project = StateProj]
-    enum State<S, B>
-    where
-        S: Service<Request<B>>,
-    {
-        Waiting { waiting: Option<Box<Waiting<S, B>>> },
-        Passing { #[pin] inner: S::Future, held: Option<(Arc<Limiter>, Acquired)> },
-    }
-}
+// === impl WaitingRequest ===
 
-/// Request that waits for its slot. Boxed, so that futures that never wait stay small.
-struct Waiting<S, B> {
-    slot: SlotFuture,
-    service: S,
-    request: Request<B>,
-    limiter: Arc<Limiter>,
-}
-
-// === impl Admitted ===
-
-impl<S, B> Admitted<S, B>
-where
-    S: Service<Request<B>>,
-{
-    pub(super) fn passing(inner: S::Future, held: Option<(Arc<Limiter>, Acquired)>) -> Self {
-        Self { state: State::Passing { inner, held } }
-    }
-
-    pub(super) fn waiting(slot: SlotFuture, service: S, request: Request<B>, limiter: Arc<Limiter>) -> Self {
-        Self { state: State::Waiting { waiting: Some(Box::new(Waiting { slot, service, request, limiter })) } }
-    }
-}
-
-impl<S, B, R> Future for Admitted<S, B>
+// Boxed, so that futures that never wait stay small.
+impl<S, B, R> HeldRequest for Box<WaitingRequest<S, B>>
 where
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
 {
-    type Output = Result<Response<SlotBody<R>>, S::Error>;
+    type Outcome = Acquired;
+    type Response = Response<SlotBody<R>>;
+    type Future = MapResponse<S::Future, PassSlot>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.project().state;
-        loop {
-            let next = match state.as_mut().project() {
-                StateProj::Passing { inner, held } => {
-                    let response = ready!(inner.poll(cx));
-                    let held = held.take();
-                    return Poll::Ready(response.map(|response| hold(response, held)));
-                }
-                StateProj::Waiting { waiting } => {
-                    let Some(request) = waiting.as_mut() else { return Poll::Pending };
-                    let acquired = ready!(request.slot.as_mut().poll(cx));
-                    let Some(request) = waiting.take() else { return Poll::Pending };
-                    let Waiting { mut service, request, limiter, .. } = *request;
-                    if let Some(response) = limiter.refusal(&acquired.verdict, &request) {
-                        return Poll::Ready(Ok(response.map(|body| SlotBody::new(body, None))));
-                    }
-                    State::Passing { inner: service.call(request), held: Some((limiter, acquired)) }
-                }
-            };
-            state.set(next);
+    fn resume(self, acquired: Acquired) -> ControlFlow<Self::Response, Self::Future> {
+        let WaitingRequest { mut service, request, limiter } = *self;
+        match limiter.refusal(&acquired.verdict, &request) {
+            Some(response) => ControlFlow::Break(response.map(|body| SlotBody::holding(body, None))),
+            None => {
+                let change = PassSlot(Some((limiter, acquired)));
+                ControlFlow::Continue(MapResponse::new(service.call(request), change))
+            }
         }
     }
 }
 
-/// Passes the slot to the response: to its body, or to the tunnel that it opens.
-fn hold<R>(mut response: Response<R>, held: Option<(Arc<Limiter>, Acquired)>) -> Response<SlotBody<R>> {
-    let Some((limiter, Acquired { verdict, mut slot })) = held else {
-        return response.map(|body| SlotBody::new(body, None));
-    };
-    limiter.report(&verdict, &mut response);
-    if let Some(tunnel) = response.extensions().get::<Tunnel>()
-        && let Some(slot) = slot.take()
-    {
-        tunnel.hold(slot);
+// === impl PassSlot ===
+
+impl<R> ResponseChange<R> for PassSlot {
+    type Body = SlotBody<R>;
+
+    fn change(self, mut response: Response<R>) -> Response<SlotBody<R>> {
+        let Some((limiter, Acquired { verdict, mut slot })) = self.0 else {
+            return response.map(|body| SlotBody::holding(body, None));
+        };
+        limiter.report(&verdict, &mut response);
+        if let Some(tunnel) = response.extensions().get::<Tunnel>()
+            && let Some(slot) = slot.take()
+        {
+            tunnel.hold(slot);
+        }
+        response.map(|body| SlotBody::holding(body, slot))
     }
-    response.map(|body| SlotBody::new(body, slot))
+}
+
+/// Body that holds the slot of its request, and frees it when the body has ended, failed or been dropped.
+pub type SlotBody<B> = ObservedBody<B, BodySlot>;
+
+/// Slot of a request, until the end of a body.
+#[derive(Debug)]
+pub struct BodySlot(Option<HeldSlot>);
+
+impl<B> SlotBody<B> {
+    /// Creates a body that holds `slot`.
+    pub fn holding(inner: B, slot: Option<HeldSlot>) -> Self {
+        Self::new(inner, BodySlot(slot))
+    }
+
+    /// Returns true if it holds a slot.
+    pub fn has_slot(&self) -> bool {
+        self.observer.0.is_some()
+    }
+}
+
+impl<D> FrameObserver<D> for BodySlot {
+    fn observe<B: Body<Data = D>>(&mut self, frame: Option<&Result<Frame<D>, B::Error>>, body: &B) {
+        // A server may stop polling after the last frame, and keep the body while it sends that frame.
+        if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
+            self.0 = None;
+        }
+    }
 }

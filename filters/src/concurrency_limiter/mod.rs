@@ -53,38 +53,35 @@
 //! [`LocalReply`]: crate::context::LocalReply
 //! [`Tunnel`]: crate::context::Tunnel
 
-mod body;
 mod future;
 mod limiter;
-mod settings;
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use tower::{Layer, Service};
+use tower::Service;
 
-pub use self::body::SlotBody;
-pub use self::future::{Admitted, ResponseFuture};
-pub use self::limiter::OnVerdict;
+pub use self::future::SlotBody;
+use self::future::{PassSlot, WaitingRequest};
 use self::limiter::{Admission, Limiter};
-pub use self::settings::{HeaderNames, Settings};
+pub use self::limiter::{HeaderNames, OnVerdict, Settings};
+use crate::filter::{Filter, FilterLayer};
 pub use crate::reply::ErrorBody;
 use crate::request_filter::RespondOr;
+use crate::response_filter::MapResponse;
+use crate::wait::Admitted;
 use tollgate_limiter::concurrency::{Concurrency, SlotStore};
 
-/// Layer of [`ConcurrencyLimiter`]. All services of one layer, and all layers of one store and scope, share their slots.
-#[derive(Clone)]
-pub struct ConcurrencyLimiterLayer {
-    limiter: Arc<Limiter>,
-}
+/// Limits concurrent requests per key. See the [module](self).
+///
+/// All services of one layer, and all layers of one store and scope, share their slots.
+pub type ConcurrencyLimiterLayer = FilterLayer<ConcurrencyLimiter>;
 
-/// Service that limits concurrent requests per key. See the [module](self).
+/// Filter that limits concurrent requests.
 #[derive(Clone)]
-pub struct ConcurrencyLimiter<S> {
+pub struct ConcurrencyLimiter {
     limiter: Arc<Limiter>,
-    inner: S,
 }
 
 // === impl ConcurrencyLimiterLayer ===
@@ -95,56 +92,43 @@ impl ConcurrencyLimiterLayer {
     /// `scope` separates its slots from those of other limiters in the same store, and names the violated policy in
     /// problem bodies.
     pub fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn SlotStore>) -> Self {
-        Self { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) }
+        Self(ConcurrencyLimiter { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) })
     }
 
     /// Calls `hook` with each verdict, for metrics. Requests without a key id have no verdict.
     #[must_use]
     pub fn on_verdict(mut self, hook: OnVerdict) -> Self {
-        Arc::make_mut(&mut self.limiter).on_verdict = Some(hook);
+        Arc::make_mut(&mut self.0.limiter).on_verdict = Some(hook);
         self
-    }
-}
-
-impl<S> Layer<S> for ConcurrencyLimiterLayer {
-    type Service = ConcurrencyLimiter<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        ConcurrencyLimiter { limiter: Arc::clone(&self.limiter), inner }
     }
 }
 
 // === impl ConcurrencyLimiter ===
 
-impl<S, B, R> Service<Request<B>> for ConcurrencyLimiter<S>
+impl<S, B, R> Filter<S, B> for ConcurrencyLimiter
 where
     S: Service<Request<B>, Response = Response<R>> + Clone,
     R: From<Bytes>,
 {
+    type Body = B;
     type Response = Response<SlotBody<R>>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S, B, R>;
+    type Future = RespondOr<Admitted<Box<WaitingRequest<S, B>>>, Response<SlotBody<R>>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let admitted = match self.limiter.verify(&request) {
+    fn call(&self, request: Request<B>, inner: &mut S) -> Self::Future {
+        let held = match self.limiter.verify(&request) {
             Admission::Refused(response) => {
-                return RespondOr::respond(response.map(|body| SlotBody::new(body, None)));
+                return RespondOr::respond(response.map(|body| SlotBody::holding(body, None)));
             }
-            Admission::Unlimited => Admitted::passing(self.inner.call(request), None),
-            Admission::Allowed(acquired) => {
-                Admitted::passing(self.inner.call(request), Some((Arc::clone(&self.limiter), acquired)))
-            }
-            Admission::Pending(acquired) => {
+            Admission::Unlimited => None,
+            Admission::Allowed(acquired) => Some((Arc::clone(&self.limiter), acquired)),
+            Admission::Pending(wait) => {
                 // The clone may not be ready, so the request takes the ready service.
-                let clone = self.inner.clone();
-                let ready = std::mem::replace(&mut self.inner, clone);
-                Admitted::waiting(acquired, ready, request, Arc::clone(&self.limiter))
+                let clone = inner.clone();
+                let service = std::mem::replace(inner, clone);
+                let held = WaitingRequest { service, request, limiter: Arc::clone(&self.limiter) };
+                return RespondOr::forward(Admitted::Waiting { wait, held: Some(Box::new(held)) });
             }
         };
-        RespondOr::forward(admitted)
+        RespondOr::forward(Admitted::Forwarded { inner: MapResponse::new(inner.call(request), PassSlot(held)) })
     }
 }

@@ -9,7 +9,7 @@ use http::header::{
 use http::{Request, Response};
 
 use super::policy::ALLOW_PRIVATE_NETWORK;
-use crate::response_filter::{FilteredResponses, MapResponse, ResponseFilter, ResponseFilterLayer, ResponseMapper};
+use crate::response_filter::{OnResponse, ResponseFilter, ResponseFilterLayer, ResponseMapper};
 
 /// Response headers of a CORS policy.
 static POLICY_HEADERS: [HeaderName; 7] = [
@@ -39,14 +39,8 @@ pub enum UpstreamHeaders {
     Replace,
 }
 
-/// Wraps services in [`PolicyHeaders`].
-pub type PolicyHeadersLayer = ResponseFilterLayer<UpstreamHeaders>;
-
 /// Adds the headers of the policy that allowed a request to the upstream's response.
-pub type PolicyHeaders<S> = FilteredResponses<UpstreamHeaders, S>;
-
-/// Resolves to the inner service's response with the policy's headers.
-pub type PolicyHeadersFuture<F> = MapResponse<F, AddPolicyHeaders>;
+pub type PolicyHeadersLayer = ResponseFilterLayer<UpstreamHeaders>;
 
 /// Adds the policy's headers.
 #[derive(Debug)]
@@ -56,7 +50,7 @@ impl PolicyHeadersLayer {
     /// Creates a layer that treats the upstream's own headers as `upstream_headers` says.
     #[must_use]
     pub fn new(upstream_headers: UpstreamHeaders) -> Self {
-        Self(upstream_headers)
+        Self(OnResponse(upstream_headers))
     }
 }
 

@@ -43,19 +43,19 @@ mod policy;
 mod tests;
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::HeaderMap;
 use http::{Request, Response, StatusCode};
-use tower::{Layer, Service};
+use tower::Service;
 
 pub(crate) use self::headers::PolicyHeadersAdded;
-pub use self::headers::{AddPolicyHeaders, PolicyHeaders, PolicyHeadersFuture, PolicyHeadersLayer, UpstreamHeaders};
+pub use self::headers::{AddPolicyHeaders, PolicyHeadersLayer, UpstreamHeaders};
 pub use self::policy::{Policy, PolicyError, Refusal, Settings, Verdict};
 
 use self::headers::{AllowedHeaders, prepend};
 use crate::context::LocalReply;
+use crate::filter::{Filter, FilterLayer};
 use crate::request_filter::RespondOr;
 use crate::response_filter::{MapResponse, ResponseMapper};
 
@@ -74,23 +74,16 @@ pub trait PolicySource {
 #[derive(Clone, Debug)]
 pub struct SinglePolicy(pub Arc<Policy>);
 
-/// Wraps services in [`Cors`].
-#[derive(Clone, Debug)]
-pub struct CorsLayer<P> {
-    policies: P,
-}
-
 /// Applies CORS policies. See the [module](self).
+pub type CorsLayer<P> = FilterLayer<Cors<P>>;
+
+/// Filter that applies the policies of `P`.
 #[derive(Clone, Debug)]
-pub struct Cors<P, S> {
+pub struct Cors<P> {
     policies: P,
-    inner: S,
 }
 
-/// Resolves to the inner service's response with the policy's headers, or to a response of the policy itself.
-pub type ResponseFuture<F, R> = RespondOr<MapResponse<F, AddUnlessPresent>, Response<R>>;
-
-/// Adds the policy's headers, unless [`PolicyHeaders`] has added them.
+/// Adds the policy's headers, unless [`PolicyHeadersLayer`] has added them.
 #[derive(Debug)]
 pub struct AddUnlessPresent(Arc<HeaderMap>);
 
@@ -107,43 +100,31 @@ impl PolicySource for SinglePolicy {
 impl<P> CorsLayer<P> {
     /// Creates a layer that applies `policies`.
     pub fn new(policies: P) -> Self {
-        Self { policies }
-    }
-}
-
-impl<P: Clone, S> Layer<S> for CorsLayer<P> {
-    type Service = Cors<P, S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        Cors { policies: self.policies.clone(), inner }
+        Self(Cors { policies })
     }
 }
 
 // === impl Cors ===
 
-impl<P, S, B, R> Service<Request<B>> for Cors<P, S>
+impl<P, S, B, R> Filter<S, B> for Cors<P>
 where
     P: PolicySource,
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
 {
+    type Body = B;
     type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future, R>;
+    type Future = RespondOr<MapResponse<S::Future, Option<AddUnlessPresent>>, Response<R>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&self, mut request: Request<B>, inner: &mut S) -> Self::Future {
         // A request that was allowed before, and is now routed again, has its headers already.
         let policy = self.policies.policy(&request).filter(|_| request.extensions().get::<AllowedHeaders>().is_none());
         let verdict = policy.map(|policy| policy.evaluate(&request, self.policies.scheme(&request)));
         match verdict {
-            None => RespondOr::forward(MapResponse::new(self.inner.call(request), None)),
+            None => RespondOr::forward(MapResponse::new(inner.call(request), None)),
             Some(Verdict::Allowed(headers)) => {
                 request.extensions_mut().insert(AllowedHeaders(Arc::clone(&headers)));
-                RespondOr::forward(MapResponse::new(self.inner.call(request), AddUnlessPresent(headers)))
+                RespondOr::forward(MapResponse::new(inner.call(request), Some(AddUnlessPresent(headers))))
             }
             Some(Verdict::Preflight(headers)) => {
                 RespondOr::respond(LocalReply::empty(StatusCode::OK, "cors-preflight", headers))

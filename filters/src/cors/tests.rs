@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use http::Method;
 use http_body_util::Full;
-use tower::{ServiceExt, service_fn};
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::*;
 

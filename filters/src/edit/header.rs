@@ -121,7 +121,7 @@ impl RequestHeader {
         let mut headers: Vec<(HeaderName, Vec<Value>)> = Vec::new();
         for (name, value) in pairs {
             let (name, value) = parse_pair(name, value)?;
-            match headers.iter_mut().find(|(known, _)| *known == name) {
+            match headers.iter_mut().find(|(added, _)| *added == name) {
                 Some((_, values)) => values.push(value),
                 None => headers.push((name, vec![value])),
             }

@@ -1,35 +1,26 @@
 //! The layer that applies a sequence of edits.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
-use tower::{Layer, Service};
+use tower::Service;
 
 use super::error::ApplyError;
 use super::response::{Captured, ResponseEdit};
 use super::{Edit, Kind};
 use crate::context::{LocalReply, RefusalDetail, RequestContext};
+use crate::filter::{Filter, FilterLayer};
 use crate::reply::Reply;
 use crate::request_filter::RespondOr;
 use crate::response_filter::{MapResponse, ResponseMapper};
 
-/// Wraps services in [`Edited`].
-#[derive(Clone, Debug)]
-pub struct EditLayer {
-    edits: Arc<Edits>,
-}
-
 /// Edits requests and responses. See the [module](super).
-#[derive(Clone, Debug)]
-pub struct Edited<S> {
-    edits: Arc<Edits>,
-    inner: S,
-}
+pub type EditLayer = FilterLayer<EditFilter>;
 
-/// Resolves to the inner service's response, edited, or to an error response.
-pub type ResponseFuture<F, R> = RespondOr<MapResponse<F, ResponseEdits>, Response<R>>;
+/// Filter that applies a sequence of edits.
+#[derive(Clone, Debug)]
+pub struct EditFilter(Arc<Edits>);
 
 #[derive(Debug)]
 struct Edits {
@@ -59,54 +50,41 @@ impl EditLayer {
         let all: Box<[Kind]> = edits.into_iter().map(|edit| edit.0).collect();
         let response_edits = || all.iter().filter_map(Kind::as_response_edit);
         let reply = |status, reason| Reply::problem(status, reason, "about:blank", None, "");
-        Self {
-            edits: Arc::new(Edits {
-                response_edits: response_edits().count(),
-                captures: response_edits().any(ResponseEdit::captures),
-                all,
-                unknown_variable: reply(StatusCode::INTERNAL_SERVER_ERROR, "unknown-variable"),
-                too_slow: reply(StatusCode::INTERNAL_SERVER_ERROR, "regexp-too-slow"),
-            }),
-        }
+        Self(EditFilter(Arc::new(Edits {
+            response_edits: response_edits().count(),
+            captures: response_edits().any(ResponseEdit::captures),
+            all,
+            unknown_variable: reply(StatusCode::INTERNAL_SERVER_ERROR, "unknown-variable"),
+            too_slow: reply(StatusCode::INTERNAL_SERVER_ERROR, "regexp-too-slow"),
+        })))
     }
 
     /// Applies the edits of requests to `request`. Returns false if one of them refuses it.
     pub fn edit_request<B>(&self, request: &mut Request<B>) -> bool {
-        self.edits.apply_to_request(request).is_ok()
+        self.0.0.apply_to_request(request).is_ok()
     }
 }
 
-impl<S> Layer<S> for EditLayer {
-    type Service = Edited<S>;
+// === impl EditFilter ===
 
-    fn layer(&self, inner: S) -> Self::Service {
-        Edited { edits: Arc::clone(&self.edits), inner }
-    }
-}
-
-// === impl Edited ===
-
-impl<S, B, R> Service<Request<B>> for Edited<S>
+impl<S, B, R> Filter<S, B> for EditFilter
 where
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
 {
+    type Body = B;
     type Response = Response<R>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future, R>;
+    type Future = RespondOr<MapResponse<S::Future, Option<ResponseEdits>>, Response<R>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        match self.edits.apply_to_request(&mut request) {
+    fn call(&self, mut request: Request<B>, inner: &mut S) -> Self::Future {
+        let Self(edits) = self;
+        match edits.apply_to_request(&mut request) {
             Ok(captured) => {
-                let edits = (self.edits.response_edits > 0).then(|| Arc::clone(&self.edits));
-                let mapper = edits.map(|edits| ResponseEdits { edits, captured });
-                RespondOr::forward(MapResponse::new(self.inner.call(request), mapper))
+                let has_response_edits = edits.response_edits > 0;
+                let mapper = has_response_edits.then(|| ResponseEdits { edits: Arc::clone(edits), captured });
+                RespondOr::forward(MapResponse::new(inner.call(request), mapper))
             }
-            Err(failure) => RespondOr::respond(self.edits.error_response(failure, &request)),
+            Err(failure) => RespondOr::respond(edits.error_response(failure, &request)),
         }
     }
 }

@@ -52,7 +52,6 @@
 //! [`RequestContext::variables`]: crate::context::RequestContext::variables
 //! [`TargetUri`]: crate::context::TargetUri
 
-mod dedupe;
 mod error;
 mod header;
 mod layer;
@@ -67,13 +66,13 @@ mod template;
 
 use http::HeaderName;
 
-pub use self::dedupe::DedupeStrategy;
 pub use self::error::EditError;
 use self::header::RequestHeader;
-pub use self::layer::{EditLayer, Edited, ResponseFuture};
+pub use self::layer::{EditFilter, EditLayer};
 pub use self::location::{LocationSettings, StripVersion};
 use self::path::PathEdit;
 use self::query::QueryEdit;
+pub use self::response::DedupeStrategy;
 use self::response::ResponseEdit;
 use self::target::TargetEdit;
 

@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::draft;
-use super::names::{Families, HeaderNames};
 use super::value::{number_value, prepend, retry_after_secs, whole_secs};
+use super::{Families, HeaderNames, draft};
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::MAX_CHECKS;
 use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
@@ -80,12 +79,12 @@ impl RateLimitHeaders {
     /// Prepares the headers of `rules` under `names`.
     #[must_use]
     pub fn new(names: HeaderNames, rules: &[NamedRule<'_>]) -> Self {
-        let prepare = |named: &NamedRule<'_>| PreparedRule {
-            replenish_rate: number_value(named.rule.rate()),
-            burst_capacity: number_value(named.rule.capacity()),
-            requested_tokens: number_value(named.cost),
-            policy: draft::Policy::new(named.name, named.rule),
-            is_quota: named.rule.algorithm().spec().prepaid,
+        let prepare = |NamedRule { name, rule, cost }: &NamedRule<'_>| PreparedRule {
+            replenish_rate: number_value(rule.rate()),
+            burst_capacity: number_value(rule.capacity()),
+            requested_tokens: number_value(*cost),
+            policy: draft::Policy::new(name, rule),
+            is_quota: rule.algorithm().spec().prepaid,
         };
         Self { names, rules: rules.iter().map(prepare).collect() }
     }

@@ -1,11 +1,54 @@
-//! Claims of a token and their checks (RFC 7519 §4.1). Pure: the time is an argument.
+//! Claims of a token, and the conditions under which they are accepted (RFC 7519 §4.1). Pure: the time is an argument.
 
 use std::fmt::{self, Write};
+use std::time::Duration;
 
+use jsonwebtoken::Algorithm;
 use serde_json::{Map, Value};
 
 use super::error::TokenError;
-use super::settings::Settings;
+use super::token_source::TokenSource;
+
+/// Conditions under which a token is accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Accepted signature algorithms. Default: every asymmetric one.
+    pub algorithms: Vec<Algorithm>,
+    /// Accepted issuers, compared exactly. Empty: `iss` is not checked.
+    pub issuers: Vec<String>,
+    /// Accepted audiences, compared exactly; a token must name one. Empty: `aud` is not checked.
+    pub audiences: Vec<String>,
+    /// Tolerated clock difference: added to `exp`, subtracted from `nbf`. Default 60 s, as in Spring Security.
+    pub leeway: Duration,
+    /// Location of the token in a request.
+    pub source: TokenSource,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            algorithms: ASYMMETRIC.to_vec(),
+            issuers: Vec::new(),
+            audiences: Vec::new(),
+            leeway: Duration::from_secs(60),
+            source: TokenSource::default(),
+        }
+    }
+}
+
+/// Every algorithm but HMAC: a party that can verify with a shared secret can sign with it, too.
+const ASYMMETRIC: [Algorithm; 9] = [
+    Algorithm::RS256,
+    Algorithm::RS384,
+    Algorithm::RS512,
+    Algorithm::PS256,
+    Algorithm::PS384,
+    Algorithm::PS512,
+    Algorithm::ES256,
+    Algorithm::ES384,
+    Algorithm::EdDSA,
+];
 
 /// Time in which a token may be used, in seconds since 1970, leeway included.
 #[derive(Clone, Copy, Debug, PartialEq)]

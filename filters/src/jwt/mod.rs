@@ -30,14 +30,15 @@ mod cache;
 mod claims;
 mod error;
 mod key_set;
-mod settings;
 #[cfg(test)]
 mod tests;
+mod token_source;
 mod verifier;
 
 pub use jsonwebtoken::Algorithm;
 
+pub use self::claims::Settings;
 pub use self::error::TokenError;
 pub use self::key_set::{KeySet, KeySetError};
-pub use self::settings::{Settings, TokenSource};
+pub use self::token_source::TokenSource;
 pub use self::verifier::{Claims, Verifier};

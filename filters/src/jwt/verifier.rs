@@ -10,10 +10,9 @@ use jsonwebtoken::{Algorithm, Validation};
 use serde_json::{Map, Value};
 
 use super::cache::{Cache, digest};
-use super::claims::{self, Lifetime};
+use super::claims::{self, Lifetime, Settings};
 use super::error::TokenError;
 use super::key_set::KeySet;
-use super::settings::Settings;
 
 /// Length limit in bytes. Longer tokens are rejected unread, which bounds the cache.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;

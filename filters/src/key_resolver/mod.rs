@@ -42,12 +42,10 @@
 
 mod buffer;
 mod credentials;
-mod display;
 mod extract;
 mod function;
 mod key_fields;
 mod parse;
-mod preflight;
 mod resolver;
 mod sources;
 

@@ -1,5 +1,7 @@
 //! Key resolvers by name.
 
+use std::fmt;
+
 use http::HeaderName;
 use thiserror::Error;
 
@@ -41,15 +43,15 @@ impl KeyResolver {
     pub fn parse(text: &str) -> Result<Self, KeyResolverError> {
         let text = text.trim();
         match text.split_once(':') {
-            None => unnamed(text),
-            Some((kind, name)) => named(text, kind.trim(), name.trim()),
+            None => without_name(text),
+            Some((kind, name)) => with_name(text, kind.trim(), name.trim()),
         }
         .map(Self)
     }
 }
 
 /// Parses a resolver without a colon.
-fn unnamed(text: &str) -> Result<Kind, KeyResolverError> {
+fn without_name(text: &str) -> Result<Kind, KeyResolverError> {
     Ok(match text {
         "ip" => Kind::Ip(IpPrefixes::DEFAULT),
         "path" => Kind::Path,
@@ -66,7 +68,7 @@ fn unnamed(text: &str) -> Result<Kind, KeyResolverError> {
 }
 
 /// Parses `text`, which is `kind:name`.
-fn named(text: &str, kind: &str, name: &str) -> Result<Kind, KeyResolverError> {
+fn with_name(text: &str, kind: &str, name: &str) -> Result<Kind, KeyResolverError> {
     Ok(match (kind, name) {
         ("header" | "query" | "cookie" | "path" | "jwt", "") => {
             return Err(KeyResolverError::MissingName(text.to_owned()));
@@ -95,4 +97,62 @@ fn prefixes(text: &str) -> Option<IpPrefixes> {
     let (v4, v6) = text.split_once('/')?;
     let bits = |text: &str, max: u8| text.trim().parse().ok().filter(|bits| (1..=max).contains(bits));
     Some(IpPrefixes { v4: bits(v4, 32)?, v6: bits(v6, 128)? })
+}
+
+/// Writes the name that [`KeyResolver::parse`] accepts; a list is joined by commas. Functions have no such name.
+impl fmt::Display for KeyResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Kind::Ip(IpPrefixes::DEFAULT) => f.write_str("ip"),
+            Kind::Ip(prefixes) => write!(f, "ip/{}/{}", prefixes.v4, prefixes.v6),
+            Kind::IpFrom(..) => f.write_str("ip-from-function"),
+            Kind::Header(name) | Kind::Credentials(name) => write!(f, "header:{name}"),
+            Kind::Query(name) => write!(f, "query:{name}"),
+            Kind::Cookie(name) => write!(f, "cookie:{name}"),
+            Kind::Path => f.write_str("path"),
+            Kind::Variable(name) => write!(f, "path:{{{name}}}"),
+            Kind::Host => f.write_str("host"),
+            Kind::Method => f.write_str("method"),
+            Kind::Route => f.write_str("route"),
+            Kind::Principal => f.write_str("principal"),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(None, _) => f.write_str("jwt"),
+            #[cfg(feature = "jwt")]
+            Kind::Jwt(Some(claim), _) => write!(f, "jwt:{claim}"),
+            Kind::Function(_) => f.write_str("function"),
+            Kind::Composite(parts) => parts.iter().enumerate().try_for_each(|(at, part)| {
+                f.write_str(if at == 0 { "" } else { "," })?;
+                part.fmt(f)
+            }),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_a_resolver_is_the_one_it_was_parsed_from() {
+        let texts = [
+            "ip",
+            "ip/24/56",
+            "header:x-key",
+            "header:authorization",
+            "query:q",
+            "cookie:c",
+            "path",
+            "path:{id}",
+            "host",
+            "method",
+            "route",
+            "principal",
+        ];
+        for text in texts {
+            assert_eq!(KeyResolver::parse(text).map(|resolver| resolver.to_string()), Ok(text.to_owned()));
+        }
+        let parts = vec![KeyResolver::ip(), KeyResolver::principal()];
+        assert_eq!(KeyResolver::composite(parts).or_shared().to_string(), "ip,principal");
+    }
 }

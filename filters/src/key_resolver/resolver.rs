@@ -10,7 +10,6 @@ use super::buffer::KeyBuf;
 use super::credentials;
 use super::extract::{self, IpPrefixes};
 use super::function::{AddressFn, KeyFn, RequestHead, UserFn};
-use super::preflight;
 use crate::context::RequestContext;
 use crate::cookie;
 #[cfg(feature = "jwt")]
@@ -175,7 +174,7 @@ impl KeyResolver {
     /// [ambiguous](Self::is_ambiguous).
     pub fn resolve<'a, B>(&self, request: &'a Request<B>, buf: &'a mut KeyBuf) -> Option<&'a [u8]> {
         let kind = match &self.0 {
-            Kind::OrPreflight(resolver) if !preflight::is_preflight(request) || resolver.finds_token_field(request) => {
+            Kind::OrPreflight(resolver) if !extract::is_preflight(request) || resolver.finds_token_field(request) => {
                 &resolver.0
             }
             kind => kind,
@@ -225,7 +224,7 @@ impl KeyResolver {
             }
             Kind::OrPreflight(resolver) if resolver.has_value(request) => return resolver.resolve(request, buf),
             Kind::OrPreflight(_) => {
-                preflight::id(context()?.client_ip?, buf);
+                extract::write_preflight_id(context()?.client_ip?, buf);
                 buf.as_bytes()
             }
         };

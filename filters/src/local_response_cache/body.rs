@@ -1,26 +1,21 @@
 //! Storing a response body while it streams to the client.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use http_body::{Body, Frame, SizeHint};
-use pin_project_lite::pin_project;
+use http_body::{Body, Frame};
 
 use super::cache::{ResponseCache, StoredResponse};
 use super::key::Key;
+use crate::observed_body::{FrameObserver, ObservedBody};
 
-pin_project! {
-    /// A body that is copied while it streams. The copy is stored if the body ends normally. It is dropped if the body
-    /// fails, is cancelled, has trailers or grows too large. Copying does not delay the client.
-    #[derive(Debug)]
-    pub struct StoringBody<B> {
-        #[pin]
-        inner: B,
-        pending: Option<PendingResponse>,
-    }
-}
+/// A body that is copied while it streams. The copy is stored if the body ends normally. It is dropped if the body fails, is
+/// cancelled, has trailers or grows too large. Copying does not delay the client.
+pub type StoringBody<B> = ObservedBody<B, BodyCopy>;
+
+/// Copy of a body; `None`: the body is not stored.
+#[derive(Debug)]
+pub struct BodyCopy(Option<PendingResponse>);
 
 /// A response during the copying of its body.
 #[derive(Debug)]
@@ -39,67 +34,43 @@ pub(super) struct PendingResponse {
 impl<B> StoringBody<B> {
     /// Wraps a body that is not stored.
     pub(super) fn plain(inner: B) -> Self {
-        Self { inner, pending: None }
+        Self::new(inner, BodyCopy(None))
     }
 
     /// Returns true if the body is being copied.
     pub fn is_storing(&self) -> bool {
-        self.pending.is_some()
-    }
-
-    /// Returns the inner body, without storing it.
-    pub fn into_inner(self) -> B {
-        self.inner
+        self.observer.0.is_some()
     }
 }
 
 impl<B: Body<Data = Bytes>> StoringBody<B> {
-    pub(super) fn new(inner: B, pending: PendingResponse) -> Self {
+    pub(super) fn storing(inner: B, pending: PendingResponse) -> Self {
         if inner.is_end_stream() {
             pending.finish();
             return Self::plain(inner);
         }
-        Self { inner, pending: Some(pending) }
+        Self::new(inner, BodyCopy(Some(pending)))
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for StoringBody<B> {
-    type Data = Bytes;
-    type Error = B::Error;
+// === impl BodyCopy ===
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let mut this = self.project();
-        let frame = ready!(this.inner.as_mut().poll_frame(cx));
-        if let Some(pending) = this.pending {
-            match &frame {
-                Some(Ok(frame)) => match frame.data_ref() {
-                    Some(data) if pending.append(data) => {
-                        // A server may not poll again after the last frame.
-                        if this.inner.is_end_stream()
-                            && let Some(pending) = this.pending.take()
-                        {
-                            pending.finish();
-                        }
-                    }
-                    _ => *this.pending = None,
-                },
-                Some(Err(_)) => *this.pending = None,
-                None => {
-                    if let Some(pending) = this.pending.take() {
-                        pending.finish();
-                    }
+impl FrameObserver<Bytes> for BodyCopy {
+    fn observe<B: Body<Data = Bytes>>(&mut self, frame: Option<&Result<Frame<Bytes>, B::Error>>, body: &B) {
+        let Some(mut pending) = self.0.take() else { return };
+        match frame {
+            None => pending.finish(),
+            Some(Ok(frame)) if frame.data_ref().is_some_and(|data| pending.append(data)) => {
+                // A server may not poll again after the last frame.
+                if body.is_end_stream() {
+                    pending.finish();
+                } else {
+                    self.0 = Some(pending);
                 }
             }
+            // It failed, has trailers or is too large.
+            Some(_) => {}
         }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 

@@ -23,7 +23,7 @@ impl Directives {
         for directive in elements(headers, &CACHE_CONTROL) {
             let (name, argument) = name_and_argument(directive);
             let seconds = || delta_seconds(unquoted(argument)).unwrap_or_default();
-            let smallest = |known: Option<Duration>| Some(known.map_or_else(seconds, |known| known.min(seconds())));
+            let smallest = |age: Option<Duration>| Some(age.map_or_else(seconds, |age| age.min(seconds())));
             match name.to_ascii_lowercase().as_slice() {
                 b"no-cache" => directives.no_cache = true,
                 b"max-age" => directives.max_age = smallest(directives.max_age),

@@ -5,7 +5,7 @@ use http::header::{AUTHORIZATION, COOKIE, FORWARDED, HOST, HeaderMap, HeaderName
 use sha2::{Digest, Sha256};
 
 use super::cache_control::{name_and_argument, split};
-use super::extensions::ReceivedTarget;
+use super::reuse::ReceivedTarget;
 use crate::context::ReceivedPath;
 
 /// The key of a cache entry.

@@ -48,54 +48,45 @@
 mod body;
 mod cache;
 mod cache_control;
-mod extensions;
-mod future;
+mod handling;
 mod key;
 mod policy;
-mod settings;
+mod reuse;
 mod stats;
 #[cfg(test)]
 mod tests;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, Method, Request, Response};
 use http_body::Body;
 use tokio::time::Instant;
-use tower::{Layer, Service};
+use tower::Service;
 
 pub use self::body::StoringBody;
 pub use self::cache::ResponseCache;
 use self::cache::StoredResponse;
-pub use self::extensions::{ReceivedTarget, ReuseUntil};
-pub use self::future::Forwarded;
-pub use self::settings::{NoCache, Settings};
+pub use self::reuse::{NoCache, ReceivedTarget, ReuseUntil, Settings};
 pub use self::stats::{CacheOutcome, CacheStats};
 
-use self::future::{Exchange, OnResponse};
+use self::handling::{Exchange, HandleResponse, Handling};
 use self::policy::CacheUse;
 use crate::context::ReceivedPath;
+use crate::filter::{Filter, FilterLayer};
 use crate::request_filter::RespondOr;
-
-/// Wraps services in [`LocalResponseCache`].
-#[derive(Clone, Debug)]
-pub struct LocalResponseCacheLayer {
-    shared: Arc<Shared>,
-}
+use crate::response_filter::MapResponse;
 
 /// Caches responses in memory. See the [module](self).
-#[derive(Clone, Debug)]
-pub struct LocalResponseCache<S> {
-    shared: Arc<Shared>,
-    inner: S,
-}
+pub type LocalResponseCacheLayer = FilterLayer<LocalResponseCache>;
 
-/// Resolves to a cached response or to that of the inner service.
-pub type ResponseFuture<F, R> = RespondOr<Forwarded<F>, Response<StoringBody<R>>>;
+/// Filter that caches responses.
+#[derive(Clone, Debug)]
+pub struct LocalResponseCache {
+    shared: Arc<Shared>,
+}
 
 #[derive(Clone, Debug)]
 struct Shared {
@@ -111,47 +102,36 @@ struct Shared {
 impl LocalResponseCacheLayer {
     /// Creates a layer that stores responses in `cache`. Layers that share a cache must have different scopes.
     pub fn new(scope: impl Into<Arc<str>>, settings: Settings, cache: Arc<ResponseCache>) -> Self {
-        Self { shared: Arc::new(Shared { scope: scope.into(), settings, cache, vary: Box::default() }) }
+        let shared = Shared { scope: scope.into(), settings, cache, vary: Box::default() };
+        Self(LocalResponseCache { shared: Arc::new(shared) })
     }
 
     /// Stores separate responses for different values of the request fields `names`, in addition to the upstream's `Vary`:
     /// for fields that select the upstream.
     #[must_use]
     pub fn vary_by(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
-        Arc::make_mut(&mut self.shared).vary = names.into_iter().collect();
+        Arc::make_mut(&mut self.0.shared).vary = names.into_iter().collect();
         self
-    }
-}
-
-impl<S> Layer<S> for LocalResponseCacheLayer {
-    type Service = LocalResponseCache<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        LocalResponseCache { shared: Arc::clone(&self.shared), inner }
     }
 }
 
 // === impl LocalResponseCache ===
 
-impl<S, B, R> Service<Request<B>> for LocalResponseCache<S>
+impl<S, B, R> Filter<S, B> for LocalResponseCache
 where
     S: Service<Request<B>, Response = Response<R>>,
     B: Body,
     R: Body<Data = Bytes> + From<Bytes>,
 {
+    type Body = B;
     type Response = Response<StoringBody<R>>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future, R>;
+    type Future = RespondOr<MapResponse<S::Future, HandleResponse>, Response<StoringBody<R>>>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&self, mut request: Request<B>, inner: &mut S) -> Self::Future {
         match self.shared.look_up(&mut request) {
             ControlFlow::Break(response) => RespondOr::respond(response.map(StoringBody::plain)),
-            ControlFlow::Continue(on_response) => {
-                RespondOr::forward(Forwarded { inner: self.inner.call(request), on_response })
+            ControlFlow::Continue(handling) => {
+                RespondOr::forward(MapResponse::new(inner.call(request), HandleResponse(handling)))
             }
         }
     }
@@ -162,19 +142,19 @@ impl Shared {
     fn look_up<B: Body, R: From<Bytes>>(
         self: &Arc<Self>,
         request: &mut Request<B>,
-    ) -> ControlFlow<Response<R>, Option<OnResponse>> {
+    ) -> ControlFlow<Response<R>, Handling> {
         let cache = &self.cache;
         let has_body = !request.body().is_end_stream();
         let cache_use = policy::cache_use(request.method(), request.headers(), has_body, self.settings.no_cache);
         if cache_use == CacheUse::Bypass {
             cache.stats().observe(CacheOutcome::Bypass);
-            return ControlFlow::Continue(None);
+            return ControlFlow::Continue(Handling::Forward);
         }
         let resource = key::resource(request, &self.scope);
         let max_age = match cache_use {
             CacheUse::Invalidate => {
                 cache.stats().observe(CacheOutcome::Bypass);
-                return ControlFlow::Continue(Some(OnResponse::Invalidate(Arc::clone(cache), resource)));
+                return ControlFlow::Continue(Handling::Invalidate(Arc::clone(cache), resource));
             }
             CacheUse::Read { max_age } => max_age,
             CacheUse::Update | CacheUse::Bypass => None,
@@ -197,7 +177,7 @@ impl Shared {
             // A response to HEAD cannot be stored.
             _ if is_head => {
                 cache.stats().observe(CacheOutcome::Miss);
-                ControlFlow::Continue(None)
+                ControlFlow::Continue(Handling::Forward)
             }
             stale => {
                 let (path, request_headers) = (path.cloned(), request.headers().clone());
@@ -206,7 +186,7 @@ impl Shared {
                 }
                 let registered = cache.register(&resource, &self.vary);
                 let exchange = Exchange { shared: Arc::clone(self), resource, path, request_headers, registered };
-                ControlFlow::Continue(Some(OnResponse::Store(exchange, stale)))
+                ControlFlow::Continue(Handling::Store(exchange, stale))
             }
         }
     }

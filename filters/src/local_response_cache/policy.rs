@@ -9,7 +9,7 @@ use http::header::{
 use http::{Method, StatusCode};
 
 use super::cache_control::{Directives, delta_seconds, elements};
-use super::settings::NoCache;
+use super::reuse::NoCache;
 
 /// The use of the cache for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ pub(super) fn is_not_modified(request: &HeaderMap, status: StatusCode, stored: &
     if request.contains_key(IF_NONE_MATCH) {
         let Some(tag) = stored.get(ETAG).map(|tag| opaque_tag(tag.as_bytes())) else { return false };
         // Tags are quoted, so a comma in a tag does not split.
-        return elements(request, &IF_NONE_MATCH).any(|known| known == b"*" || opaque_tag(known) == tag);
+        return elements(request, &IF_NONE_MATCH).any(|element| element == b"*" || opaque_tag(element) == tag);
     }
     let date =
         |headers: &HeaderMap, name: &HeaderName| headers.get(name).and_then(|date| parse_date(date.to_str().ok()?));

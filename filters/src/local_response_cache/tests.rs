@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Mutex;
+use std::task::{Context, Poll};
 
 use http::HeaderMap;
 use http_body::Frame;
 use http_body_util::{BodyExt, Empty};
-use tower::{ServiceExt, service_fn};
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::*;
 

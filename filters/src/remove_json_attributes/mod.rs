@@ -39,15 +39,15 @@ mod members;
 mod tests;
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 use http::{Method, Request, Response};
 use http_body::Body;
-use tower::{Layer, Service};
+use tower::Service;
 
 pub use self::future::ResponseFuture;
+use crate::filter::{Filter, FilterLayer};
 
 /// The attributes to remove, and the size limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,17 +57,13 @@ pub struct Settings {
     max_bytes: usize,
 }
 
-/// Wraps services in [`RemoveJsonAttributes`].
-#[derive(Clone, Debug)]
-pub struct RemoveJsonAttributesLayer {
-    settings: Arc<Settings>,
-}
-
 /// Removes attributes from JSON responses. See the [module](self).
+pub type RemoveJsonAttributesLayer = FilterLayer<RemoveJsonAttributes>;
+
+/// Filter that removes attributes.
 #[derive(Clone, Debug)]
-pub struct RemoveJsonAttributes<S> {
+pub struct RemoveJsonAttributes {
     settings: Arc<Settings>,
-    inner: S,
 }
 
 // === impl Settings ===
@@ -86,41 +82,29 @@ impl RemoveJsonAttributesLayer {
     /// Creates a layer that removes attributes as `settings` say.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        Self { settings: Arc::new(settings) }
-    }
-}
-
-impl<S> Layer<S> for RemoveJsonAttributesLayer {
-    type Service = RemoveJsonAttributes<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        RemoveJsonAttributes { settings: Arc::clone(&self.settings), inner }
+        Self(RemoveJsonAttributes { settings: Arc::new(settings) })
     }
 }
 
 // === impl RemoveJsonAttributes ===
 
-impl<S, B, R> Service<Request<B>> for RemoveJsonAttributes<S>
+impl<S, B, R> Filter<S, B> for RemoveJsonAttributes
 where
     S: Service<Request<B>, Response = Response<R>>,
     R: Body + From<Bytes>,
 {
+    type Body = B;
     type Response = Response<R>;
-    type Error = S::Error;
     type Future = ResponseFuture<S::Future, R>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&self, mut request: Request<B>, inner: &mut S) -> Self::Future {
         let request_info = RequestInfo { is_head: request.method() == Method::HEAD, accept: accept(request.headers()) };
         let headers = request.headers_mut();
         headers.remove(RANGE);
         headers.remove(IF_RANGE);
         // A full map does not get the header. A response with a content coding is rejected anyway.
         let _ = headers.try_insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        ResponseFuture::new(self.inner.call(request), Arc::clone(&self.settings), request_info)
+        ResponseFuture::new(inner.call(request), Arc::clone(&self.settings), request_info)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use http_body_util::{BodyExt, Full};
-use tower::{ServiceExt, service_fn};
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::*;
 use crate::context::LocalReply;

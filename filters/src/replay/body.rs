@@ -3,13 +3,14 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use super::reader::{Reader, ReplayError, SharedBody};
-use super::wait::{BodyWait, MeasuredWait};
 
 /// The body of one attempt.
 #[derive(Debug)]
@@ -145,5 +146,64 @@ impl<B: Body<Data = Bytes> + Unpin> Body for ReplayBody<B> {
             Kind::Direct(body) => body.size_hint(),
             Kind::Recorded(reader) => reader.size_hint(),
         }
+    }
+}
+
+/// Time for which the reader of a body has waited for the client.
+#[derive(Debug, Default)]
+pub struct BodyWait(Mutex<Waits>);
+
+#[derive(Debug, Default)]
+struct Waits {
+    /// Start of the current wait.
+    since: Option<Instant>,
+    /// Sum of the earlier ones.
+    before: Duration,
+}
+
+/// Measures the waits for one body until it is dropped.
+#[derive(Debug)]
+pub(super) struct MeasuredWait(pub(super) Arc<BodyWait>);
+
+// === impl BodyWait ===
+
+impl BodyWait {
+    /// Returns the sum of all waits.
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        let waits = self.0.lock();
+        waits.before + waits.since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Returns true while the reader waits.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.0.lock().since.is_some()
+    }
+
+    fn end(&self) {
+        let mut waits = self.0.lock();
+        if let Some(since) = waits.since.take() {
+            waits.before += since.elapsed();
+        }
+    }
+}
+
+// === impl MeasuredWait ===
+
+impl MeasuredWait {
+    /// Notes the result of a poll of the body.
+    pub(super) fn polled<T>(&self, frame: &Poll<T>) {
+        if frame.is_pending() {
+            self.0.0.lock().since.get_or_insert_with(Instant::now);
+        } else {
+            self.0.end();
+        }
+    }
+}
+
+impl Drop for MeasuredWait {
+    fn drop(&mut self) {
+        self.0.end();
     }
 }

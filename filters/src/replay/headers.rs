@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 
 use crate::context::LocalReply;
 use crate::fault::Fault;
-use crate::response_filter::{FilteredResponses, MapResponse, ResponseFilter, ResponseFilterLayer, ResponseMapper};
+use crate::response_filter::{ResponseFilter, ResponseFilterLayer, ResponseMapper};
 
 /// Headers that filters added to discarded responses: an extension of the next attempt's request. The first layer that
 /// takes them adds them to the response.
@@ -18,19 +18,13 @@ pub(crate) struct CarriedHeaders(Arc<Mutex<HeaderMap>>);
 #[derive(Clone, Debug)]
 struct ReceivedNames(Arc<[HeaderName]>);
 
-/// Wraps services in [`ReceivedHeaders`].
-pub type ReceivedHeadersLayer = ResponseFilterLayer<ReceivedMark>;
-
 /// Marks the headers that the inner service sent, and adds those kept from the responses to earlier attempts. This layer belongs innermost
 /// in a stack with `Retry` or `CircuitBreaker`: without it, all headers of a discarded response are discarded.
-pub type ReceivedHeaders<S> = FilteredResponses<ReceivedMark, S>;
+pub type ReceivedHeadersLayer = ResponseFilterLayer<ReceivedMark>;
 
 /// Filter that marks the headers of responses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReceivedMark;
-
-/// Resolves to the inner service's response, marked.
-pub type ResponseFuture<F> = MapResponse<F, MarkReceived>;
 
 /// Marks the received headers and adds carried ones.
 #[derive(Debug)]

@@ -13,12 +13,10 @@ mod headers;
 mod reader;
 #[cfg(test)]
 mod tests;
-mod wait;
 
-pub use self::body::{Recording, ReplayBody, record};
+pub use self::body::{BodyWait, Recording, ReplayBody, record};
+pub use self::headers::ReceivedHeadersLayer;
 #[cfg(feature = "circuit-breaker")]
 pub(crate) use self::headers::mark_received;
 pub(crate) use self::headers::{CarriedHeaders, take_added_headers};
-pub use self::headers::{ReceivedHeaders, ReceivedHeadersLayer, ResponseFuture};
 pub use self::reader::ReplayError;
-pub use self::wait::BodyWait;

@@ -95,8 +95,8 @@ impl Template {
         let mut segments = Vec::new();
         let mut rest = text;
         while let Some((before, name, after)) = next(rest) {
-            let known = PLACEHOLDERS.iter().find(|(known, _)| *known == name);
-            let (_, placeholder) = known.ok_or_else(|| TemplateError::Placeholder(name.to_owned()))?;
+            let placeholder = PLACEHOLDERS.iter().find(|(placeholder, _)| *placeholder == name);
+            let (_, placeholder) = placeholder.ok_or_else(|| TemplateError::Placeholder(name.to_owned()))?;
             segments.extend([Segment::Text(before.to_owned()), Segment::Placeholder(*placeholder)]);
             rest = after;
         }

@@ -1,70 +1,33 @@
 //! Counts of one request, and bodies that count their bytes.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Poll, ready};
 
 use bytes::Buf;
 use http::{Method, StatusCode};
-use http_body::{Body, Frame, SizeHint};
-use pin_project_lite::pin_project;
+use http_body::{Body, Frame};
 
+use crate::observed_body::{FrameObserver, ObservedBody};
 use tollgate_limiter::metering::{Counts, Meter, UsageName};
 
-pin_project! {
-    /// Body that counts its data bytes as they are polled, without framing and trailers.
-    #[derive(Debug)]
-    pub struct Counted<B> {
-        #[pin]
-        inner: B,
-        tally: Arc<Tally>,
-        is_response: bool,
-    }
+/// Body that counts its data bytes as they are polled, without framing and trailers.
+pub type Counted<B> = ObservedBody<B, ByteCounter>;
+
+/// Counts the bytes of a body.
+#[derive(Debug)]
+pub struct ByteCounter {
+    pub(super) tally: Arc<Tally>,
+    pub(super) is_response: bool,
 }
 
-impl<B> Counted<B> {
-    pub(super) fn request(inner: B, tally: Arc<Tally>) -> Self {
-        Self { inner, tally, is_response: false }
-    }
-
-    pub(super) fn response(inner: B, tally: Arc<Tally>) -> Self {
-        Self { inner, tally, is_response: true }
-    }
-
-    /// Returns the inner body.
-    pub fn get_ref(&self) -> &B {
-        &self.inner
-    }
-
-    /// Returns the inner body, which is no longer counted.
-    pub fn into_inner(self) -> B {
-        self.inner
-    }
-}
-
-impl<B: Body> Body for Counted<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let this = self.project();
-        let frame = ready!(this.inner.poll_frame(cx));
-        if let Some(Ok(frame)) = &frame
+impl<D: Buf> FrameObserver<D> for ByteCounter {
+    fn observe<B: Body<Data = D>>(&mut self, frame: Option<&Result<Frame<D>, B::Error>>, _: &B) {
+        if let Some(Ok(frame)) = frame
             && let Some(data) = frame.data_ref()
         {
-            let count = if *this.is_response { &this.tally.bytes_out } else { &this.tally.bytes_in };
+            let count = if self.is_response { &self.tally.bytes_out } else { &self.tally.bytes_in };
             add(count, data.remaining() as u64);
         }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 
@@ -106,6 +69,6 @@ impl Drop for Tally {
 
 /// Returns the method's name, `OTHER` for unknown methods: clients may invent any token (RFC 9110 §9.1).
 fn method_label(method: &Method) -> &'static str {
-    const KNOWN: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "CONNECT", "TRACE"];
-    KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("OTHER")
+    const METHODS: [&str; 9] = ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "OPTIONS", "CONNECT", "TRACE"];
+    METHODS.into_iter().find(|name| *name == method.as_str()).unwrap_or("OTHER")
 }

@@ -49,48 +49,31 @@
 
 mod body;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
-use pin_project_lite::pin_project;
-use tower::{Layer, Service};
+use tower::Service;
 
 pub use self::body::Counted;
-use self::body::Tally;
+use self::body::{ByteCounter, Tally};
+use crate::filter::{Filter, FilterLayer};
 use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::response_filter::{MapResponse, ResponseChange};
 use tollgate_limiter::metering::Meter;
 
-/// Layer of [`RequestCounter`].
-#[derive(Clone, Debug)]
-pub struct RequestCounterLayer {
-    shared: Arc<Shared>,
-}
+/// Counts usage by key. See the [module](self).
+pub type RequestCounterLayer = FilterLayer<RequestCounter>;
 
-/// Service that counts usage by key. See the [module](self).
+/// Filter that counts usage by key.
 #[derive(Clone, Debug)]
-pub struct RequestCounter<S> {
-    shared: Arc<Shared>,
-    inner: S,
-}
-
-#[derive(Debug)]
-struct Shared {
+pub struct RequestCounter {
     meter: Arc<Meter>,
-    key_resolver: KeyResolver,
+    key_resolver: Arc<KeyResolver>,
 }
 
-pin_project! {
-    /// Future of the inner service's response with a counted body. Dropping it counts a request without a response.
-    #[derive(Debug)]
-    pub struct ResponseFuture<F> {
-        #[pin]
-        inner: F,
-        tally: Option<Arc<Tally>>,
-    }
-}
+/// Counts the body of the response.
+#[derive(Debug)]
+pub struct CountResponse(Arc<Tally>);
 
 // === impl RequestCounterLayer ===
 
@@ -98,55 +81,38 @@ impl RequestCounterLayer {
     /// Creates a layer that counts with `meter`, under the key ids of `key_resolver`.
     #[must_use]
     pub fn new(meter: Arc<Meter>, key_resolver: KeyResolver) -> Self {
-        Self { shared: Arc::new(Shared { meter, key_resolver }) }
-    }
-}
-
-impl<S> Layer<S> for RequestCounterLayer {
-    type Service = RequestCounter<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        RequestCounter { shared: Arc::clone(&self.shared), inner }
+        Self(RequestCounter { meter, key_resolver: Arc::new(key_resolver) })
     }
 }
 
 // === impl RequestCounter ===
 
-impl<S, B, R> Service<Request<B>> for RequestCounter<S>
+impl<S, B, R> Filter<S, B> for RequestCounter
 where
     S: Service<Request<Counted<B>>, Response = Response<R>>,
 {
+    type Body = Counted<B>;
     type Response = Response<Counted<R>>;
-    type Error = S::Error;
-    type Future = ResponseFuture<S::Future>;
+    type Future = MapResponse<S::Future, CountResponse>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let Shared { meter, key_resolver } = &*self.shared;
+    fn call(&self, request: Request<B>, inner: &mut S) -> Self::Future {
+        let Self { meter, key_resolver } = self;
         let mut buf = KeyBuf::new();
         let name = meter.name(key_resolver.resolve(&request, &mut buf).unwrap_or_default());
         let tally = Arc::new(Tally::new(Arc::clone(meter), name, request.method()));
-        let request = request.map(|body| Counted::request(body, Arc::clone(&tally)));
-        ResponseFuture { inner: self.inner.call(request), tally: Some(tally) }
+        let counter = ByteCounter { tally: Arc::clone(&tally), is_response: false };
+        let request = request.map(|body| Counted::new(body, counter));
+        MapResponse::new(inner.call(request), CountResponse(tally))
     }
 }
 
-// === impl ResponseFuture ===
+// === impl CountResponse ===
 
-impl<F, R, E> Future for ResponseFuture<F>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = Result<Response<Counted<R>>, E>;
+impl<R> ResponseChange<R> for CountResponse {
+    type Body = Counted<R>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let response = ready!(this.inner.poll(cx))?;
-        let Some(tally) = this.tally.take() else { return Poll::Pending }; // polled after completion
-        tally.set_status(response.status());
-        Poll::Ready(Ok(response.map(|body| Counted::response(body, tally))))
+    fn change(self, response: Response<R>) -> Response<Counted<R>> {
+        self.0.set_status(response.status());
+        response.map(|body| Counted::new(body, ByteCounter { tally: self.0, is_response: true }))
     }
 }

@@ -7,7 +7,7 @@ use http::Request;
 use ipnet::IpNet;
 
 use super::enforcement::Enforcement;
-use super::settings::Settings;
+use super::limits::Settings;
 use crate::context::RequestContext;
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;

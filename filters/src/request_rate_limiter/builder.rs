@@ -7,7 +7,7 @@ use http::StatusCode;
 
 use super::cost::Cost;
 use super::layer::RequestRateLimiterLayer;
-use super::settings::Settings;
+use super::limits::Settings;
 use crate::headers::HeaderNames;
 use crate::key_resolver::KeyResolver;
 use crate::reply::ErrorBody;

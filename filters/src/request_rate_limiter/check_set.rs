@@ -2,7 +2,7 @@
 
 use http::Request;
 
-use super::limit::Limit;
+use super::Limit;
 use super::limiter::Limiter;
 use super::rule_set::RuleSet;
 use crate::headers::CheckedRules;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 
-use super::limit::Limit;
+use super::Limit;
 use crate::context::{Degraded, LocalReply};
 use crate::headers::{CheckedRules, NamedRule, RateLimitHeaders, retry_after_secs};
 use crate::key_resolver::KeyBuf;

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 
+use super::Limit;
 use super::access::{AccessControl, Listed};
 use super::check_set::{CheckSet, Stages};
 use super::enforcement::Stage;
 use super::event::{VerdictEvent, VerdictKind};
-use super::limit::Limit;
 use super::limiter::Limiter;
+use super::limits::OnLimit;
 use super::report::Report;
 use super::rule_set::RuleSet;
-use super::settings::OnLimit;
 use super::settlement::PacingDelay;
 use crate::context::{Degraded, Rerouted};
 use crate::headers::RateLimitHeaders;
@@ -33,6 +33,9 @@ pub(super) enum Step {
     /// Waits for the store.
     AwaitVerdict(Stages, Pin<Box<dyn Future<Output = Verdict> + Send>>),
 }
+
+/// Action for a request that has waited, and the request without its body.
+pub struct Evaluated(pub(super) Action, pub(super) Request<()>);
 
 /// Action that ends the evaluation of a request.
 pub(super) enum Action {
@@ -203,7 +206,7 @@ impl Limiter {
     }
 
     /// Waits for the plan, the verdict and the slot of a request.
-    pub(super) async fn resume(self: Arc<Self>, mut step: Step, request: Request<()>) -> (Action, Request<()>) {
+    pub(super) async fn resume(self: Arc<Self>, mut step: Step, request: Request<()>) -> Evaluated {
         let mut action = loop {
             step = match step {
                 Step::AwaitPlan(plan) => self.check_planned(plan.await.as_deref(), &request),
@@ -218,7 +221,7 @@ impl Limiter {
         if let Some(delay) = action.take_delay() {
             delay.elapse().await;
         }
-        (action, request)
+        Evaluated(action, request)
     }
 
     fn unavailable_response<B>(

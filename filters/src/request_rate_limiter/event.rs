@@ -23,39 +23,22 @@ pub struct VerdictEvent {
     pub source: Option<Source>,
 }
 
-/// Verdict as metrics report it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VerdictKind {
-    /// This rule allowed the request, and so did all rules that were decided together with it.
-    Allowed,
-    /// This rule denied the request.
-    Denied,
-    /// The store was unavailable. An enforced rule then refuses the request, an observed one forwards it.
-    Unavailable,
-    /// An observed rule, or the block list of a limiter that only observes, would have refused the request.
-    Observed,
-    /// The client is exempt from limits.
-    Exempt,
-    /// The client is blocked, and the request was refused.
-    Blocked,
-}
-
-impl VerdictKind {
-    /// Every kind, in the order of declaration.
-    pub const ALL: [Self; 6] =
-        [Self::Allowed, Self::Denied, Self::Unavailable, Self::Observed, Self::Exempt, Self::Blocked];
-
-    /// Returns the value of the metric label.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Denied => "denied",
-            Self::Unavailable => "unavailable",
-            Self::Observed => "observed",
-            Self::Exempt => "exempt",
-            Self::Blocked => "blocked",
-        }
+tollgate_limiter::labelled! {
+    /// Verdict as metrics report it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum VerdictKind {
+        /// This rule allowed the request, and so did all rules that were decided together with it.
+        Allowed = "allowed",
+        /// This rule denied the request.
+        Denied = "denied",
+        /// The store was unavailable. An enforced rule then refuses the request, an observed one forwards it.
+        Unavailable = "unavailable",
+        /// An observed rule, or the block list of a limiter that only observes, would have refused the request.
+        Observed = "observed",
+        /// The client is exempt from limits.
+        Exempt = "exempt",
+        /// The client is blocked, and the request was refused.
+        Blocked = "blocked",
     }
 }
 

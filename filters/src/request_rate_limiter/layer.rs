@@ -1,5 +1,6 @@
 //! Layer and service of the limiter.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -10,10 +11,11 @@ use tower::{Layer, Service};
 use super::enforcement::Enforcement;
 use super::evaluate::Step;
 use super::event::OnVerdict;
-use super::future::{ResponseFuture, State};
-use super::limit::{Limit, RuleSets};
+use super::future::{Services, WaitingRequest};
 use super::limiter::Limiter;
-use super::settings::Settings;
+use super::limits::{Limit, RuleSets, Settings};
+use crate::request_filter::RespondOr;
+use crate::wait::Admitted;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::Store;
 
@@ -28,9 +30,7 @@ pub struct RequestRateLimiterLayer {
 #[derive(Clone)]
 pub struct RequestRateLimiter<S> {
     limiter: Arc<Limiter>,
-    inner: S,
-    /// Service for denied requests (`on-limit`).
-    overflow: Option<S>,
+    services: Services<S>,
 }
 
 // === impl RequestRateLimiterLayer ===
@@ -78,7 +78,10 @@ impl RequestRateLimiterLayer {
     ///
     /// They have the new path and are marked as [`Rerouted`](crate::context::Rerouted). `overflow` must always be ready.
     pub fn layer_with_overflow<S>(&self, inner: S, overflow: S) -> RequestRateLimiter<S> {
-        RequestRateLimiter { limiter: Arc::clone(&self.limiter), inner, overflow: Some(overflow) }
+        RequestRateLimiter {
+            limiter: Arc::clone(&self.limiter),
+            services: Services { inner, overflow: Some(overflow) },
+        }
     }
 }
 
@@ -86,7 +89,7 @@ impl<S> Layer<S> for RequestRateLimiterLayer {
     type Service = RequestRateLimiter<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        RequestRateLimiter { limiter: Arc::clone(&self.limiter), inner, overflow: None }
+        RequestRateLimiter { limiter: Arc::clone(&self.limiter), services: Services { inner, overflow: None } }
     }
 }
 
@@ -99,24 +102,24 @@ where
 {
     type Response = Response<R>;
     type Error = S::Error;
-    type Future = ResponseFuture<S, B>;
+    type Future = RespondOr<Admitted<WaitingRequest<S, B>>, Response<R>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
+        self.services.inner.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let state = match self.limiter.start(&request) {
-            Step::Act(action) if !action.is_delayed() => {
-                State::acting(action, &mut self.inner, self.overflow.as_mut(), request, &self.limiter)
-            }
+        match self.limiter.start(&request) {
+            Step::Act(action) if !action.is_delayed() => match self.services.act(action, request, &self.limiter) {
+                ControlFlow::Break(refusal) => RespondOr::respond(refusal),
+                ControlFlow::Continue(inner) => RespondOr::forward(Admitted::Forwarded { inner }),
+            },
             step => {
                 // The clone may not be ready, so the request takes the ready service.
-                let clone = self.inner.clone();
-                let inner = std::mem::replace(&mut self.inner, clone);
-                State::waiting(step, inner, self.overflow.clone(), request, Arc::clone(&self.limiter))
+                let clone = self.services.clone();
+                let services = std::mem::replace(&mut self.services, clone);
+                RespondOr::forward(WaitingRequest::wait(step, services, request, Arc::clone(&self.limiter)))
             }
-        };
-        ResponseFuture { state }
+        }
     }
 }

@@ -7,9 +7,8 @@ use http::Request;
 
 use super::access::AccessControl;
 use super::event::OnVerdict;
-use super::limit::{self, PlanResolver, RuleSets};
+use super::limits::{Limit, OnLimit, PlanResolver, Plans, RuleSets, Settings};
 use super::rule_set::RuleSet;
-use super::settings::{OnLimit, Settings};
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;
 use tollgate_limiter::plan::PlanLookup;
@@ -85,11 +84,7 @@ impl Limiter {
 
 impl PlanTable {
     /// Adds the set of each plan to `sets`.
-    fn new(
-        plans: limit::Plans,
-        sets: &mut Vec<RuleSet>,
-        mut prepare: impl FnMut(Vec<limit::Limit>, &Arc<str>) -> RuleSet,
-    ) -> Self {
+    fn new(plans: Plans, sets: &mut Vec<RuleSet>, mut prepare: impl FnMut(Vec<Limit>, &Arc<str>) -> RuleSet) -> Self {
         let mut by_name = HashMap::new();
         for (name, limits) in plans.sets {
             by_name.insert(Box::from(&*name), sets.len());

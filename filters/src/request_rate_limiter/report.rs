@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Request, Response, Uri};
 use super::check_set::{AdjustableCheck, CheckSet};
 use super::cost::Cost;
 use super::limiter::Limiter;
-use super::settings::OnLimit;
+use super::limits::OnLimit;
 use super::settlement::{Meter, PacingDelay, RequestMeter, Reservation, ResponseMeter};
 use crate::context::{Degraded, Rerouted};
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};

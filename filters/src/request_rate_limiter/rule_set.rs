@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response};
 
+use super::Limit;
 use super::denial::Denial;
-use super::limit::Limit;
-use super::settings::Settings;
+use super::limits::Settings;
 use crate::headers::{CheckedRules, NamedRule, RateLimitHeaders};
 use tollgate_limiter::store::MAX_CHECKS;
 use tollgate_limiter::verdict::Verdict;

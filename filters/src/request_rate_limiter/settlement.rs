@@ -1,17 +1,15 @@
 //! Settlement of costs that are known only after the request was forwarded.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Buf;
-use http_body::{Body, Frame, SizeHint};
-use pin_project_lite::pin_project;
+use http_body::{Body, Frame};
 
+use super::Limit;
 use super::cost::Cost;
-use super::limit::Limit;
 use super::limiter::Limiter;
+use crate::observed_body::{FrameObserver, ObservedBody};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::Check;
@@ -49,17 +47,11 @@ pub struct ResponseMeter(pub(super) Meter);
 #[derive(Clone)]
 pub(super) struct Meter(Arc<[Reservation]>);
 
-pin_project! {
-    /// Body that charges its bytes when it ends or is dropped.
-    pub struct Metered<B> {
-        #[pin]
-        inner: B,
-        settlement: Settlement,
-    }
-}
+/// Body that charges its bytes when it ends or is dropped.
+pub type Metered<B> = ObservedBody<B, Settlement>;
 
 /// Byte count of a body. Dropping it settles the reservations.
-struct Settlement {
+pub struct Settlement {
     meter: Meter,
     bytes: u64,
 }
@@ -118,17 +110,12 @@ impl Meter {
 impl<B> Metered<B> {
     /// Meters a request's body.
     pub fn request(inner: B, meter: RequestMeter) -> Self {
-        Self { inner, settlement: Settlement { meter: meter.0, bytes: 0 } }
+        Self::new(inner, Settlement { meter: meter.0, bytes: 0 })
     }
 
     /// Meters a response's body.
     pub fn response(inner: B, meter: ResponseMeter) -> Self {
-        Self { inner, settlement: Settlement { meter: meter.0, bytes: 0 } }
-    }
-
-    /// Returns the inner body.
-    pub fn get_ref(&self) -> &B {
-        &self.inner
+        Self::new(inner, Settlement { meter: meter.0, bytes: 0 })
     }
 }
 
@@ -140,31 +127,16 @@ impl Drop for Settlement {
     }
 }
 
-impl<B: Body> Body for Metered<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let this = self.project();
-        let frame = ready!(this.inner.poll_frame(cx));
-        if let Some(Ok(frame)) = &frame {
-            this.settlement.bytes += frame.data_ref().map_or(0, |data| data.remaining() as u64);
+impl<D: Buf> FrameObserver<D> for Settlement {
+    fn observe<B: Body<Data = D>>(&mut self, frame: Option<&Result<Frame<D>, B::Error>>, _: &B) {
+        if let Some(Ok(frame)) = frame {
+            self.bytes += frame.data_ref().map_or(0, |data| data.remaining() as u64);
         }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
     }
 }
 
-impl<B: std::fmt::Debug> std::fmt::Debug for Metered<B> {
+impl std::fmt::Debug for Settlement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let bytes = self.settlement.bytes;
-        f.debug_struct("Metered").field("inner", &self.inner).field("bytes", &bytes).finish_non_exhaustive()
+        f.debug_struct("Settlement").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }

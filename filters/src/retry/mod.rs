@@ -8,7 +8,7 @@
 //! |---|---|
 //! | the body | recorded up to [`Settings::max_body_bytes`]; a larger one streams, and its request is sent once |
 //! | upgrades | sent once |
-//! | discarded responses | the upstream's headers are dropped, those of filters are kept ([`ReceivedHeaders`](crate::replay::ReceivedHeaders)) |
+//! | discarded responses | the upstream's headers are dropped, those of filters are kept ([`ReceivedHeadersLayer`](crate::replay::ReceivedHeadersLayer)) |
 //! | local responses | retried by status, except 5xx: another attempt would get the same response |
 //! | open breaker | retried only if [`Settings::faults`] has [`Fault::CircuitOpen`], with a fallback too |
 //! | `Retry-After` | ignored; the client gets the one of the last response |
@@ -47,7 +47,6 @@ mod backoff;
 mod future;
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -55,13 +54,14 @@ use http::header::UPGRADE;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use tokio::time::Instant;
+use tower::Service;
 use tower::retry::budget::{Budget as _, TpsBudget};
-use tower::{Layer, Service};
 
 pub use self::backoff::Backoff;
 pub use self::future::ResponseFuture;
 use crate::context::{LocalReply, UpgradeRequested};
 use crate::fault::{CircuitOpenFallback, Fault, FaultSet};
+use crate::filter::{Filter, FilterLayer};
 use crate::replay::{ReplayBody, record};
 
 /// Conditions and limits of retries. The defaults are Spring Cloud Gateway's.
@@ -106,17 +106,13 @@ pub enum RetryEvent {
     LimitReached,
 }
 
-/// Wraps services in [`Retry`]. All services of one layer share a budget.
-#[derive(Clone)]
-pub struct RetryLayer {
-    policy: Arc<Policy>,
-}
+/// Retries failed requests. See the [module](self). All services of one layer share a budget.
+pub type RetryLayer = FilterLayer<Retry>;
 
-/// Retries failed requests. See the [module](self).
+/// Filter that retries failed requests.
 #[derive(Clone)]
-pub struct Retry<S> {
+pub struct Retry {
     policy: Arc<Policy>,
-    inner: S,
 }
 
 #[derive(Clone)]
@@ -203,43 +199,31 @@ impl RetryLayer {
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let budget = settings.budget.map(|budget| Arc::new(budget.start()));
-        Self { policy: Arc::new(Policy { settings, budget, on_event: None }) }
+        Self(Retry { policy: Arc::new(Policy { settings, budget, on_event: None }) })
     }
 
     /// Calls `hook` with each event, for metrics.
     #[must_use]
     pub fn on_event(mut self, hook: OnEvent) -> Self {
-        Arc::make_mut(&mut self.policy).on_event = Some(hook);
+        Arc::make_mut(&mut self.0.policy).on_event = Some(hook);
         self
-    }
-}
-
-impl<S> Layer<S> for RetryLayer {
-    type Service = Retry<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        Retry { policy: Arc::clone(&self.policy), inner }
     }
 }
 
 // === impl Retry ===
 
-impl<S, B, R> Service<Request<B>> for Retry<S>
+impl<S, B, R> Filter<S, B> for Retry
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
     B: Body<Data = Bytes>,
 {
+    type Body = ReplayBody<B>;
     type Response = Response<R>;
-    type Error = S::Error;
     type Future = ResponseFuture<S, B>;
 
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&self, request: Request<B>, inner: &mut S) -> Self::Future {
         if !self.policy.may_retry(&request) {
-            return ResponseFuture::new(self.inner.call(request.map(ReplayBody::direct)), None);
+            return ResponseFuture::new(inner.call(request.map(ReplayBody::direct)), None);
         }
         if let Some(budget) = &self.policy.budget {
             budget.deposit();
@@ -247,10 +231,10 @@ where
         let (mut head, body) = request.into_parts();
         let (body, recording) = record(body, self.policy.settings.max_body_bytes);
         let Some(recording) = recording else {
-            return ResponseFuture::new(self.inner.call(Request::from_parts(head, body)), None);
+            return ResponseFuture::new(inner.call(Request::from_parts(head, body)), None);
         };
-        let next_attempt = future::NextAttempt::new(self.inner.clone(), &mut head, recording, Arc::clone(&self.policy));
-        ResponseFuture::new(self.inner.call(Request::from_parts(head, body)), Some(Box::new(next_attempt)))
+        let next_attempt = future::NextAttempt::new(inner.clone(), &mut head, recording, Arc::clone(&self.policy));
+        ResponseFuture::new(inner.call(Request::from_parts(head, body)), Some(Box::new(next_attempt)))
     }
 }
 

@@ -108,11 +108,11 @@ impl SecureHeadersArgs {
 
 /// Returns the headers with the names `names`. Reports unknown ones.
 fn headers(names: &[Spanned<String>], diagnostics: &mut Diagnostics) -> Vec<SecureHeader> {
-    let names_of_all = SecureHeader::ALL.map(SecureHeader::name);
+    let names_of_all = SecureHeader::ALL.map(SecureHeader::as_str);
     let mut headers = Vec::new();
     for Spanned { value: name, span } in names {
         let name = name.trim();
-        match SecureHeader::ALL.into_iter().find(|header| header.name().eq_ignore_ascii_case(name)) {
+        match SecureHeader::ALL.into_iter().find(|header| header.as_str().eq_ignore_ascii_case(name)) {
             Some(header) => headers.push(header),
             None => diagnostics.mistake(*span, format!("`{name}` is not a header of `SecureHeaders`")).help(
                 match closest(name, names_of_all) {

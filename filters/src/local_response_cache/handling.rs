@@ -1,70 +1,60 @@
-//! The response future: stores, revalidates or invalidates.
+//! Handling of upstream responses: stores, revalidates or invalidates.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
 use http::{Response, StatusCode};
 use http_body::Body;
-use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use super::body::{PendingResponse, StoringBody};
 use super::cache::{Resource, ResponseCache, StoredResponse};
 use super::cache_control::set_lifetime;
-use super::extensions::ReuseUntil;
 use super::key::{self, Key};
+use super::reuse::ReuseUntil;
 use super::{CacheOutcome, Shared, policy};
 use crate::context::{FromOtherRoute, LocalReply, ReceivedPath};
 use crate::cors::PolicyHeadersAdded;
+use crate::response_filter::ResponseChange;
 
-pin_project! {
-    /// Future of the inner service's response.
-    #[derive(Debug)]
-    pub struct Forwarded<F> {
-        #[pin]
-        pub(super) inner: F,
-        pub(super) on_response: Option<OnResponse>,
-    }
-}
-
-/// The handling of an upstream response, besides forwarding it.
+/// Handles an upstream's response.
 #[derive(Debug)]
-pub(super) enum OnResponse {
+pub struct HandleResponse(pub(super) Handling);
+
+/// The handling of an upstream's response.
+#[derive(Debug)]
+pub(super) enum Handling {
+    /// Forward it only.
+    Forward,
     /// If the request succeeded, invalidate the stored responses of the resource.
     Invalidate(Arc<ResponseCache>, Key),
     /// Store a copy. The second value is the stale response that the request revalidates.
     Store(Exchange, Option<Arc<StoredResponse>>),
 }
 
-impl<F, R, E> Future for Forwarded<F>
+impl<R> ResponseChange<R> for HandleResponse
 where
-    F: Future<Output = Result<Response<R>, E>>,
     R: Body<Data = Bytes> + From<Bytes>,
 {
-    type Output = Result<Response<StoringBody<R>>, E>;
+    type Body = StoringBody<R>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let response = ready!(this.inner.poll(cx))?;
+    fn change(self, response: Response<R>) -> Response<StoringBody<R>> {
         let status = response.status();
-        Poll::Ready(Ok(match this.on_response.take() {
-            None => response.map(StoringBody::plain),
-            Some(OnResponse::Invalidate(cache, resource)) => {
+        match self.0 {
+            Handling::Forward => response.map(StoringBody::plain),
+            Handling::Invalidate(cache, resource) => {
                 if status.is_success() || status.is_redirection() {
                     cache.invalidate(&resource);
                 }
                 response.map(StoringBody::plain)
             }
-            Some(OnResponse::Store(exchange, stale)) => match stale.filter(|_| status == StatusCode::NOT_MODIFIED) {
+            Handling::Store(exchange, stale) => match stale.filter(|_| status == StatusCode::NOT_MODIFIED) {
                 Some(stale) => exchange.revalidated(&stale, &response),
                 None => exchange.store(response),
             },
-        }))
+        }
     }
 }
 
@@ -133,7 +123,7 @@ impl Exchange {
             content_length,
             collected: BytesMut::new(),
         };
-        response.map(|body| StoringBody::new(body, pending))
+        response.map(|body| StoringBody::storing(body, pending))
     }
 
     /// Responds with the stale response, which the upstream has confirmed, and stores it again.
