@@ -12,7 +12,7 @@ const MAX_LINES: usize = 20;
 /// Time within which at most [`MAX_LINES`] are logged.
 const WINDOW: Duration = Duration::from_secs(10);
 /// Maximum number of services that are remembered.
-const MAX_KNOWN: usize = 10_000;
+const MAX_LOGGED: usize = 10_000;
 /// Maximum length of a name in the log, in characters.
 const MAX_NAME: usize = 100;
 
@@ -31,7 +31,7 @@ pub(super) struct IgnoredInstances {
 /// Ignored instances of one registry, by service, or by another part of a response.
 #[derive(Debug, Default)]
 pub(super) struct IgnoredLog {
-    known: BTreeMap<String, IgnoredInstances>,
+    logged: BTreeMap<String, IgnoredInstances>,
     since: Option<Instant>,
     lines: usize,
 }
@@ -59,13 +59,14 @@ impl IgnoredInstances {
 }
 
 impl IgnoredLog {
-    /// Logs the ignored instances of a part of the registry, unless they are known. `None`: it has none.
+    /// Logs the ignored instances of a part of the registry, unless they were logged. `None`: it has none.
     pub(super) fn set(&mut self, source: Source<'_>, part: &str, ignored: Option<IgnoredInstances>) {
         let Some(ignored) = ignored else {
-            self.known.remove(part);
+            self.logged.remove(part);
             return;
         };
-        if self.known.get(part) == Some(&ignored) || self.known.len() >= MAX_KNOWN && !self.known.contains_key(part) {
+        if self.logged.get(part) == Some(&ignored) || self.logged.len() >= MAX_LOGGED && !self.logged.contains_key(part)
+        {
             return;
         }
         let Source { registry, server } = source;
@@ -74,7 +75,7 @@ impl IgnoredLog {
         }
         self.lines += 1;
         if self.lines > MAX_LINES {
-            // Not added to the known ones, so that a later call logs them if they are still ignored.
+            // Not added to the logged ones, so that a later call logs them if they are still ignored.
             if self.lines == MAX_LINES + 1 {
                 tracing::warn!(registry, server, "instances of more services ignored");
             }
@@ -82,12 +83,12 @@ impl IgnoredLog {
         }
         let IgnoredInstances { service, count, instance, reason } = &ignored;
         tracing::warn!(registry, server, service, instance, ignored = count, %reason, "instances ignored");
-        self.known.insert(part.to_owned(), ignored);
+        self.logged.insert(part.to_owned(), ignored);
     }
 
-    /// Logs the ignored instances of a whole registry, unless they are known.
+    /// Logs the ignored instances of a whole registry, unless they were logged.
     pub(super) fn set_all(&mut self, source: Source<'_>, mut all: BTreeMap<String, IgnoredInstances>) {
-        self.known.retain(|part, _| all.contains_key(part));
+        self.logged.retain(|part, _| all.contains_key(part));
         while let Some((part, ignored)) = all.pop_first() {
             self.set(source, &part, Some(ignored));
         }
@@ -120,13 +121,13 @@ mod tests {
         log.set(source, "orders", Some(ignored("orders", 2)));
         log.set(source, "orders", None);
         log.set(source, "orders", Some(ignored("orders", 2)));
-        assert_eq!((log.lines, log.known.len()), (3, 1));
+        assert_eq!((log.lines, log.logged.len()), (3, 1));
         let all = || (0..100).map(|number| (format!("s{number}"), ignored("s", 1))).collect();
         log.set_all(source, all());
-        assert_eq!(log.known.len(), MAX_LINES - 3, "the others come later");
+        assert_eq!(log.logged.len(), MAX_LINES - 3, "the others come later");
         tokio::time::advance(WINDOW).await;
         log.set_all(source, all());
-        assert_eq!(log.known.len(), MAX_LINES - 3 + MAX_LINES);
+        assert_eq!(log.logged.len(), MAX_LINES - 3 + MAX_LINES);
     }
 
     #[test]

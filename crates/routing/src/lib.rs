@@ -6,7 +6,6 @@
 
 mod decision;
 mod host;
-mod host_form;
 mod host_syntax;
 mod normalize;
 mod path;
@@ -18,8 +17,7 @@ mod table;
 
 pub use self::decision::{Decision, Undecided};
 pub use self::host::HostPattern;
-pub use self::host_form::normalize_host;
-pub use self::host_syntax::{HostForm, host_form};
+pub use self::host_syntax::{HostForm, host_form, normalize_host};
 pub use self::normalize::{PathError, PathRules, Separator, check_made, keeps_spelling, normalize, normalize_by};
 pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;

@@ -88,8 +88,8 @@ pub type Variables = Vec<(Arc<str>, String)>;
 
 /// Sets `name` to `value`. A later value replaces an earlier one, as in Spring Cloud Gateway.
 pub(crate) fn set_variable(variables: &mut Variables, name: &Arc<str>, value: String) {
-    match variables.iter_mut().find(|(known, _)| known == name) {
-        Some((_, known)) => *known = value,
+    match variables.iter_mut().find(|(variable, _)| variable == name) {
+        Some((_, earlier)) => *earlier = value,
         None => variables.push((Arc::clone(name), value)),
     }
 }

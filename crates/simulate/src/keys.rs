@@ -141,7 +141,7 @@ impl NeededKey {
     }
 
     /// Describes why the keys of the log may not be those of this configuration.
-    fn doubt(&self) -> &'static str {
+    fn hashing_hint(&self) -> &'static str {
         if self.is_chosen_by && self.looks_hashed.get() && self.requests.get() > self.lacking.get() {
             "; all keys look like hashes: if the gateway had `management.hash-keys`, set it in this configuration too, \
              since plans, lists and `enforce-percent` need the keys"
@@ -155,7 +155,7 @@ impl NeededKey {
         let (resolver, requests, lacking) = (&self.resolver, self.requests.get(), self.lacking.get());
         let condition = "which holds if the key resolver is unchanged";
         Some(match (self.is_logged(), lacking) {
-            (true, 0) => format!("its key `{resolver}` is taken from the log, {condition}{}", self.doubt()),
+            (true, 0) => format!("its key `{resolver}` is taken from the log, {condition}{}", self.hashing_hint()),
             (false, 0) => return None,
             (_, lacking) if lacking == requests => {
                 let foreign = self.foreign.borrow().join("`, `");
@@ -170,7 +170,7 @@ impl NeededKey {
             (true, lacking) => format!(
                 "its key `{resolver}` is taken from the log, {condition}; {lacking} of {requests} requests are not \
                  simulated: their lines lack it{}",
-                self.doubt()
+                self.hashing_hint()
             ),
             (false, lacking) => {
                 format!("{lacking} of {requests} requests are not simulated: their lines lack the key `{resolver}`")

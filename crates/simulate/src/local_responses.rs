@@ -30,7 +30,7 @@ pub(super) struct LocalResponses {
     has_requested_method: bool,
     /// True if the log has the reasons of the gateway's own responses.
     has_reasons: bool,
-    own_endpoints: Option<TrafficEndpoints>,
+    traffic_endpoints: Option<TrafficEndpoints>,
 }
 
 /// Answer to the question if a request reaches the limiters of its route.
@@ -50,14 +50,14 @@ impl LocalResponses {
             policies: config.cors.by_path.clone(),
             has_origin: log_facts.has_header(ORIGIN.as_str()),
             has_requested_method: log_facts.has_header(ACCESS_CONTROL_REQUEST_METHOD.as_str()),
-            has_reasons: log_facts.is_own,
-            own_endpoints: config.management.on_traffic.clone(),
+            has_reasons: log_facts.is_tollgate_log,
+            traffic_endpoints: config.management.on_traffic.clone(),
         }
     }
 
     /// Returns true if an endpoint of the gateway itself serves requests for `path`.
-    pub(super) fn is_own_endpoint(&self, path: &str) -> bool {
-        self.own_endpoints.as_ref().is_some_and(|endpoints| endpoints.owns(path))
+    pub(super) fn is_traffic_endpoint(&self, path: &str) -> bool {
+        self.traffic_endpoints.as_ref().is_some_and(|endpoints| endpoints.owns(path))
     }
 
     /// Returns true if there are CORS policies.

@@ -24,7 +24,7 @@ pub(super) struct LogFacts {
     /// True if predicates read the address of a proxy but the log has the address of the client.
     hides_peer: bool,
     /// True if the log has the keys of rules and the routes of requests.
-    pub(super) is_own: bool,
+    pub(super) is_tollgate_log: bool,
     /// True if keys in the log are hashes.
     pub(super) hashes_keys: bool,
     /// True if single lines may lack a part that others have: JSON of other servers.
@@ -45,8 +45,8 @@ impl LogFacts {
             has_received_bytes: is_json && map.has(&Slot::ReceivedBytes),
             headers,
             hides_peer: false,
-            is_own: is_json && map.is_own(),
-            is_mapped: is_json && !map.is_own(),
+            is_tollgate_log: is_json && map.is_tollgate_format(),
+            is_mapped: is_json && !map.is_tollgate_format(),
             hashes_keys: false,
         }
     }
@@ -156,8 +156,8 @@ mod tests {
         let tollgate = LogFacts::of(&Map::default(), true);
         let combined = LogFacts::of(&Map::default(), false);
         let mapped = LogFacts::of(&Map::parse("time=t,path=p,header.x-key=k").unwrap(), true);
-        let lacks = |known: &LogFacts, resolver: &str| {
-            known.lacks(&KeyResolver::parse(resolver).unwrap()).map(|parts| parts.to_string())
+        let lacks = |facts: &LogFacts, resolver: &str| {
+            facts.lacks(&KeyResolver::parse(resolver).unwrap()).map(|parts| parts.to_string())
         };
         for resolver in ["ip", "query:q", "path", "method", "route", "header:user-agent"] {
             assert_eq!((lacks(&tollgate, resolver), lacks(&combined, resolver)), (None, None), "{resolver}");
@@ -165,10 +165,10 @@ mod tests {
         assert_eq!(lacks(&tollgate, "header:x-key").as_deref(), Some("header:x-key"));
         assert_eq!((lacks(&tollgate, "host"), lacks(&combined, "host").as_deref()), (None, Some("host")));
         assert_eq!((lacks(&mapped, "header:X-Key"), lacks(&mapped, "ip").as_deref()), (None, Some("ip")));
-        let predicate = |known: &LogFacts, text: &str| {
+        let predicate = |facts: &LogFacts, text: &str| {
             let yaml = format!("routes: [{{id: a, uri: 'echo:', predicates: [{text}]}}]\n");
             let config = tollgate_config::parse("t.yaml", &yaml, &|_| None).unwrap().config;
-            known.lacks_for_predicate(&config.routes[0].predicates[0])
+            facts.lacks_for_predicate(&config.routes[0].predicates[0])
         };
         assert!(!predicate(&tollgate, "Path=/a") && !predicate(&tollgate, "Host=a") && predicate(&combined, "Host=a"));
         assert!(predicate(&tollgate, "'Header=X-Key, .*'") && !predicate(&mapped, "'Header=X-Key, .*'"));

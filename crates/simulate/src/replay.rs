@@ -167,13 +167,13 @@ impl Replay {
 
     /// Returns the position of the request's route if the request reaches the route's limiters. Otherwise counts the reason.
     fn route_of(&mut self, head: &Parts, view: &RequestView<'_>, entry: &LogEntry) -> Option<usize> {
-        let is_own = self.local_responses.is_own_endpoint(head.uri.path());
-        let search = if is_own { FoundRoute::None } else { find(&self.table, view, entry.route()) };
+        let is_endpoint = self.local_responses.is_traffic_endpoint(head.uri.path());
+        let search = if is_endpoint { RouteMatch::None } else { find_route(&self.table, view, entry.route()) };
         let count = match search {
-            _ if is_own => &mut self.totals.answered,
-            FoundRoute::None => &mut self.totals.unrouted,
-            FoundRoute::Undetermined => &mut self.totals.undetermined,
-            FoundRoute::Route(index) => {
+            _ if is_endpoint => &mut self.totals.answered,
+            RouteMatch::None => &mut self.totals.unrouted,
+            RouteMatch::Undetermined => &mut self.totals.undetermined,
+            RouteMatch::Route(index) => {
                 let (_, route) = self.table.get(index)?;
                 match self.local_responses.reach(head, view, entry, route) {
                     LimiterReach::Reached => return Some(index),
@@ -272,29 +272,29 @@ impl Replay {
 }
 
 /// Route of a request.
-enum FoundRoute {
+enum RouteMatch {
     Route(usize),
     None,
     Undetermined,
 }
 
 /// Finds the route of a request. The route in the log decides on routes that read parts which the log lacks.
-fn find(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&[u8]>) -> FoundRoute {
+fn find_route(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&[u8]>) -> RouteMatch {
     let first = match table.find(view) {
         Ok(Some(first)) => first,
-        Ok(None) => return FoundRoute::None,
-        Err(_) => return FoundRoute::Undetermined,
+        Ok(None) => return RouteMatch::None,
+        Err(_) => return RouteMatch::Undetermined,
     };
     if !first.value.is_uncertain {
-        return FoundRoute::Route(first.index);
+        return RouteMatch::Route(first.index);
     }
-    let Some(logged) = logged else { return FoundRoute::Undetermined };
+    let Some(logged) = logged else { return RouteMatch::Undetermined };
     for (index, (predicates, route)) in table.iter().enumerate().skip(first.index) {
         if (!route.is_uncertain || route.id.as_bytes() == logged)
             && predicates.iter().all(|predicate| predicate.matches(view))
         {
-            return FoundRoute::Route(index);
+            return RouteMatch::Route(index);
         }
     }
-    FoundRoute::None
+    RouteMatch::None
 }

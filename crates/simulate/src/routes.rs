@@ -101,7 +101,7 @@ impl RouteBuilder<'_> {
         if !lacking.is_empty() {
             let texts = &route.definition.predicates;
             let names: Vec<_> = lacking.iter().filter_map(|(at, _)| texts.get(*at)).map(String::as_str).collect();
-            let by = if self.log_facts.is_own { "taken from the log" } else { "not simulated" };
+            let by = if self.log_facts.is_tollgate_log { "taken from the log" } else { "not simulated" };
             let mut parts = lacking.iter().flat_map(|(_, predicate)| predicate.reads());
             let lacks_method = parts.any(|part| matches!(part, RequestPart::Method)) && !self.log_facts.has_method;
             let hint = map_hint(lacks_method.then_some(KeySource::Method));
@@ -144,7 +144,7 @@ impl RouteBuilder<'_> {
         if names.is_empty() {
             return false;
         }
-        let text = match self.log_facts.is_own {
+        let text = match self.log_facts.is_tollgate_log {
             true => format!("refusals by `{names}` are taken from the log, which holds if the filter is unchanged"),
             false => {
                 format!("refusals by `{names}` are not simulated: the log lacks the sizes, so every request is counted")
@@ -159,11 +159,11 @@ impl RouteBuilder<'_> {
         let is_kept = |naming: Naming<'_>| {
             let settings = &naming.limiter.settings;
             let rules = naming.all();
-            let of_rules = rules.iter().filter_map(|named| named.limit.key_resolver.as_ref());
+            let of_rules = rules.iter().filter_map(|rule| rule.limit.key_resolver.as_ref());
             !(settings.exempt.is_empty() && settings.block.is_empty())
                 && of_rules.chain([&settings.key_resolver]).any(|resolver| self.log_facts.lacks(resolver).is_some())
         };
-        self.log_facts.is_own && route.rate_limiters().any(is_kept)
+        self.log_facts.is_tollgate_log && route.rate_limiters().any(is_kept)
     }
 
     /// Replaces keys that the log lacks by those that it has, and switches off rules that stay unknown. Returns the names of
@@ -227,7 +227,7 @@ impl RouteBuilder<'_> {
             return Some(format!("{text}, which the log lacks"));
         }
         match lacking? {
-            lacking if !self.log_facts.is_own => {
+            lacking if !self.log_facts.is_tollgate_log => {
                 Some(format!("its key is `{lacking}`, which the log lacks{}", lacking.hint()))
             }
             _ if is_share && self.log_facts.hashes_keys => Some(
@@ -268,7 +268,7 @@ impl RouteBuilder<'_> {
             }
             PlanResolver::Table(_) => {
                 let lacking = self.log_facts.lacks(&limiter.settings.key_resolver)?;
-                match (self.log_facts.hashes_keys, self.log_facts.is_own) {
+                match (self.log_facts.hashes_keys, self.log_facts.is_tollgate_log) {
                     (true, _) => {
                         Some("plans are by key, and the log has hashes of keys (`management.hash-keys`)".to_owned())
                     }

@@ -30,7 +30,7 @@ pub fn simulate(
 ) -> Report {
     let mut log_facts = LogFacts::of(map, inputs.is_json());
     log_facts.hashes_keys =
-        log_facts.is_own && configurations.iter().any(|(_, config)| config.management.key_hashing.is_some());
+        log_facts.is_tollgate_log && configurations.iter().any(|(_, config)| config.management.key_hashing.is_some());
     let mut replays: Vec<Replay> =
         configurations.iter().map(|(file, config)| Replay::new(file, config, &log_facts)).collect();
     inputs.skip_fields(|slot| match slot {

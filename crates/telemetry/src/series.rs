@@ -25,11 +25,11 @@ impl<K: Eq + Hash, T> SeriesList<K, T> {
     /// Returns the series of `worker` with the labels `key`; creates it if there is none.
     pub fn get_or_create(&self, worker: usize, key: K, create: impl FnOnce(&K) -> T) -> Arc<T> {
         match self.0.lock().entry(key) {
-            Entry::Occupied(mut known) => match known.get().of(worker) {
+            Entry::Occupied(mut existing) => match existing.get().of(worker) {
                 Some(series) => series,
                 None => {
-                    let created = create(known.key());
-                    known.get_mut().add(worker, created)
+                    let created = create(existing.key());
+                    existing.get_mut().add(worker, created)
                 }
             },
             Entry::Vacant(missing) => {

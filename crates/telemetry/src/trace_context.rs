@@ -47,8 +47,8 @@ impl TraceContext {
 
     /// Parses a field value. Later versions may have further parts behind those of version 00.
     fn parse(value: &[u8]) -> Option<Self> {
-        let (known, rest) = value.split_at_checked(LENGTH)?;
-        let [version, trace_id, span_id, flags] = parts(known)?;
+        let (version_00, rest) = value.split_at_checked(LENGTH)?;
+        let [version, trace_id, span_id, flags] = parts(version_00)?;
         let version = hex(version)?;
         let is_valid = match version {
             0 => rest.is_empty(),

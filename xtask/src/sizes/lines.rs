@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 80_474),
+    (ALL, 80_105),
     ("config", 15_907),
     ("spring", 4_635),
     ("document", 2_744),
     ("proxy", 14_517),
-    ("limiter", 12_103),
-    ("filters", 10_062),
+    ("limiter", 12_028),
+    ("filters", 9_763),
     ("simulate", 3_039),
     ("src", 8_296),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 844;
+const MAX_FILES: usize = 835;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

@@ -9,7 +9,7 @@ use tollgate_config::RegistryServer;
 
 /// Returns the address of the listener. If it listens on all addresses, returns the source address of connections to the
 /// first of `servers` that has a route.
-pub(super) async fn own_address(listener: IpAddr, servers: &[RegistryServer]) -> io::Result<IpAddr> {
+pub(super) async fn gateway_address(listener: IpAddr, servers: &[RegistryServer]) -> io::Result<IpAddr> {
     if !listener.is_unspecified() {
         return Ok(listener);
     }
@@ -62,7 +62,7 @@ mod tests {
             let (release, released) = mpsc::channel::<()>();
             let hold = spawn_blocking(move || released.recv());
             let servers = [server("localhost")];
-            let mut address = Box::pin(own_address(Ipv4Addr::UNSPECIFIED.into(), &servers));
+            let mut address = Box::pin(gateway_address(Ipv4Addr::UNSPECIFIED.into(), &servers));
             for _ in 0..8 {
                 let polled = poll_fn(|cx| Poll::Ready(address.as_mut().poll(cx))).await;
                 assert!(polled.is_pending(), "the only thread for lookups is taken");
@@ -78,9 +78,9 @@ mod tests {
     async fn a_server_without_an_address_is_passed_over() {
         let servers = [server("registry.invalid"), server("127.0.0.1")];
         let any = Ipv4Addr::UNSPECIFIED.into();
-        assert_eq!(own_address(any, &servers).await.unwrap(), Ipv4Addr::LOCALHOST);
-        assert!(own_address(any, &servers[..1]).await.is_err());
+        assert_eq!(gateway_address(any, &servers).await.unwrap(), Ipv4Addr::LOCALHOST);
+        assert!(gateway_address(any, &servers[..1]).await.is_err());
         let listener = Ipv4Addr::new(192, 0, 2, 1).into();
-        assert_eq!(own_address(listener, &servers[..1]).await.unwrap(), listener);
+        assert_eq!(gateway_address(listener, &servers[..1]).await.unwrap(), listener);
     }
 }

@@ -16,7 +16,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::{sleep, timeout};
 
-use self::address::own_address;
+use self::address::gateway_address;
 use crate::client::{Call, ClientError, HttpClient, RegistryError, Reply, retry_after};
 use crate::consul::token;
 use crate::nacos::NacosClient;
@@ -204,7 +204,7 @@ impl RegistrationState {
         let settings = self.settings.clone();
         let host = match settings.host.clone() {
             Some(host) => host,
-            None => own_address(self.listener.ip(), &self.servers).await?.to_string(),
+            None => gateway_address(self.listener.ip(), &self.servers).await?.to_string(),
         };
         let port = settings.port.unwrap_or(self.listener.port());
         let id = settings.id.clone().unwrap_or_else(|| format!("{host}:{}:{port}", settings.name));

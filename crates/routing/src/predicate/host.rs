@@ -6,7 +6,7 @@ use super::condition::{Condition, JavaList, parse_each};
 use super::error::PredicateError;
 use crate::decision::Decision;
 use crate::host::HostPattern;
-use crate::host_form::without_port;
+use crate::host_syntax::without_port;
 use crate::request::{RequestPart, RequestView, Variables};
 
 #[derive(Clone, Debug, PartialEq)]

@@ -114,9 +114,9 @@ mod tests {
                 if name.starts_with("covered") {
                     all.insert(0, vec![path("/**")]);
                 }
-                let (found, compared) = compared(&all);
+                let (covering, compared) = compared(&all);
                 let expected = if name.starts_with("covered") { routes } else { 0 };
-                assert_eq!(found.iter().flatten().count(), expected, "{name}");
+                assert_eq!(covering.iter().flatten().count(), expected, "{name}");
                 compared
             };
             let (usual, tenfold) = (count(100), count(1_000));

@@ -37,7 +37,7 @@ impl FieldCounts {
     /// Begins a line.
     pub(super) fn begin(&mut self, line: &str, map: &Map) {
         self.lines += 1;
-        if self.lines <= SHOWN_LINES && !map.is_own() {
+        if self.lines <= SHOWN_LINES && !map.is_tollgate_format() {
             self.fields.resize(map.fields.len(), (0, 0));
             add_names("", &serde_json::from_str(line).unwrap_or_default(), &mut self.sample_names);
         }
@@ -64,7 +64,7 @@ impl FieldCounts {
                 sample_names.push(name.clone());
             }
         }
-        if map.is_own() {
+        if map.is_tollgate_format() {
             return (Vec::new(), sample_names);
         }
         let mut fields: Vec<LackingField> = Vec::new();

@@ -65,7 +65,7 @@ pub(super) fn finish(fields: &mut Fields, map: &Map) -> Result<Box<LogEntry>, St
 /// Names the field that a line lacks.
 fn missing_field(missing: &str, map: &Map) -> String {
     let slot = if missing == "no time" { Slot::Time } else { Slot::Target };
-    match map.fields.iter().find(|(_, known)| *known == slot) {
+    match map.fields.iter().find(|(_, mapped)| *mapped == slot) {
         Some((field, _)) => format!("{missing}: there is no field `{field}`"),
         None => missing.to_owned(),
     }

@@ -50,7 +50,7 @@ pub enum Slot {
 #[derive(Clone, Debug)]
 pub struct Map {
     pub(super) fields: Vec<(String, Slot)>,
-    is_own: bool,
+    is_tollgate_format: bool,
 }
 
 /// Error in `--map`.
@@ -103,7 +103,7 @@ impl Default for Map {
             ("referer", Slot::Header(http::header::REFERER)),
             ("user_agent", Slot::Header(http::header::USER_AGENT)),
         ];
-        Self { fields: tollgate_fields.map(|(name, slot)| (name.to_owned(), slot)).into(), is_own: true }
+        Self { fields: tollgate_fields.map(|(name, slot)| (name.to_owned(), slot)).into(), is_tollgate_format: true }
     }
 }
 
@@ -122,19 +122,19 @@ impl Map {
             }
             fields.push((field.to_owned(), slot(part)?));
         }
-        let has = |slot: &Slot| fields.iter().any(|(_, known)| known == slot);
+        let has = |slot: &Slot| fields.iter().any(|(_, mapped)| mapped == slot);
         if !has(&Slot::Time) {
             return Err(MapError::Missing("time=FIELD"));
         }
         if !has(&Slot::Target) && !has(&Slot::Request) {
             return Err(MapError::Missing("path=FIELD, or request=FIELD with the whole request line"));
         }
-        Ok(Self { fields, is_own: false })
+        Ok(Self { fields, is_tollgate_format: false })
     }
 
     /// Returns the map without the values of fields for which `is_read` is false.
     pub(super) fn without_unread(mut self, is_read: impl Fn(&Slot) -> bool) -> Self {
-        if !self.is_own {
+        if !self.is_tollgate_format {
             // Lines that lack them are counted.
             for (_, slot) in self.fields.iter_mut().filter(|(_, slot)| !is_read(slot)) {
                 *slot = Slot::Skipped;
@@ -164,8 +164,8 @@ impl Map {
 
     /// Returns true for the fields of our own log.
     #[must_use]
-    pub fn is_own(&self) -> bool {
-        self.is_own
+    pub fn is_tollgate_format(&self) -> bool {
+        self.is_tollgate_format
     }
 
     /// Returns the parts of a request that the log has.
@@ -176,7 +176,7 @@ impl Map {
     /// Returns true if the log has `slot`.
     #[must_use]
     pub fn has(&self, slot: &Slot) -> bool {
-        self.fields.iter().any(|(_, known)| known == slot)
+        self.fields.iter().any(|(_, mapped)| mapped == slot)
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     fn maps_name_fields_and_report_mistakes() {
         let map = Map::parse("time=ts, ip=remote_addr,path=uri,header.X-Api-Key=http.key").unwrap();
         assert!(map.has(&Slot::Client) && map.has(&Slot::Header(HeaderName::from_static("x-api-key"))));
-        assert!(!map.is_own() && !map.has(&Slot::Host));
+        assert!(!map.is_tollgate_format() && !map.has(&Slot::Host));
         for (text, problem) in [
             ("ts", "`ts` in --map is not PART=FIELD"),
             ("time=", "`time=` in --map is not PART=FIELD"),

@@ -11,14 +11,14 @@ const MAX_NAMES: usize = 64;
 /// Names of fields, each with the one that followed it last.
 #[derive(Debug, Default)]
 pub(super) struct FieldNames {
-    known: Vec<KnownName>,
+    names: Vec<FieldName>,
     /// Position of the first name of a line.
     first: usize,
 }
 
 /// Name of a field.
 #[derive(Debug)]
-struct KnownName {
+struct FieldName {
     /// The name with its quotes and the colon.
     text: Box<str>,
     field: Field,
@@ -29,7 +29,7 @@ struct KnownName {
 /// Field of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// Position among the known names; `None` if it is not kept.
+    /// Position among the names; `None` if it is not kept.
     name: Option<usize>,
     /// Position in the map; `None` for a field without a meaning.
     pub(super) slot: Option<usize>,
@@ -42,31 +42,31 @@ impl FieldNames {
     pub(super) fn expected(&self, previous: Option<Field>, rest: &[u8]) -> Option<(Field, usize)> {
         let position = match previous {
             None => self.first,
-            Some(field) => self.known.get(field.name?)?.next,
+            Some(field) => self.names.get(field.name?)?.next,
         };
-        let expected = self.known.get(position)?;
+        let expected = self.names.get(position)?;
         rest.starts_with(expected.text.as_bytes()).then_some((expected.field, expected.text.len()))
     }
 
     /// Returns the field `name`, which follows `previous`, and expects it there in the next line.
     pub(super) fn find(&mut self, previous: Option<Field>, name: &str, map: &Map) -> Field {
-        let is_same = |known: &KnownName| known.text.len() == name.len() + 3 && known.text[1..].starts_with(name);
-        let position = self.known.iter().position(is_same).or_else(|| {
-            (self.known.len() < MAX_NAMES).then(|| {
-                let position = self.known.len();
+        let is_same = |kept: &FieldName| kept.text.len() == name.len() + 3 && kept.text[1..].starts_with(name);
+        let position = self.names.iter().position(is_same).or_else(|| {
+            (self.names.len() < MAX_NAMES).then(|| {
+                let position = self.names.len();
                 let field = Field { name: Some(position), slot: map.find_flat(name) };
                 let text: Box<str> = format!("\"{name}\":").into();
-                self.known.push(KnownName { text, field, next: usize::MAX });
+                self.names.push(FieldName { text, field, next: usize::MAX });
                 position
             })
         });
         let Some(position) = position else { return Field { name: None, slot: map.find_flat(name) } };
         match previous {
             None => self.first = position,
-            Some(Field { name: Some(previous), .. }) => self.known[previous].next = position,
+            Some(Field { name: Some(previous), .. }) => self.names[previous].next = position,
             Some(Field { name: None, .. }) => {}
         }
-        self.known[position].field
+        self.names[position].field
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
             assert_eq!(names.find(None, &format!("f{number}"), &map).slot, None);
         }
         let field = names.find(None, "uri", &map);
-        assert_eq!((field.slot, names.known.len()), (Some(1), MAX_NAMES));
+        assert_eq!((field.slot, names.names.len()), (Some(1), MAX_NAMES));
         assert_eq!((names.expected(Some(field), b"\"f1\":"), names.find(Some(field), "f1", &map).slot), (None, None));
     }
 }

@@ -116,8 +116,8 @@ mod tests {
         ordered.has_ended = true;
         let mut expected: Vec<_> = times.collect();
         expected.sort_unstable();
-        let found: Vec<_> = std::iter::from_fn(|| ordered.next_entry()).map(|entry| entry.time_us).collect();
-        assert_eq!((found, ordered.inputs.stats.out_of_order), (expected, 0));
+        let times: Vec<_> = std::iter::from_fn(|| ordered.next_entry()).map(|entry| entry.time_us).collect();
+        assert_eq!((times, ordered.inputs.stats.out_of_order), (expected, 0));
     }
 
     #[test]

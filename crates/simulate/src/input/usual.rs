@@ -45,7 +45,7 @@ pub(super) fn parse(line: &str, map: &Map, fields: &mut Fields) -> Option<Result
                 }
             }
         }
-        if !rest.goes_on(b'}')? {
+        if !rest.has_next(b'}')? {
             return rest.is_at_end().then_some(problem);
         }
     }
@@ -76,7 +76,7 @@ impl<'a> Rest<'a> {
     }
 
     /// Takes a comma, or `end`. Returns false at the end.
-    fn goes_on(&mut self, end: u8) -> Option<bool> {
+    fn has_next(&mut self, end: u8) -> Option<bool> {
         let byte = self.peek()?;
         self.at += 1;
         match byte {
@@ -122,7 +122,7 @@ impl<'a> Rest<'a> {
                     self.peek()?;
                     *numbers.get_mut(length)? = self.whole()?;
                     length += 1;
-                    if !self.goes_on(b']')? {
+                    if !self.has_next(b']')? {
                         return Some(Value::List(Cow::Borrowed(&numbers[..length])));
                     }
                 }
@@ -151,7 +151,7 @@ impl<'a> Rest<'a> {
         }
         loop {
             self.skip_scalar()?;
-            if !self.goes_on(b']')? {
+            if !self.has_next(b']')? {
                 return Some(());
             }
         }
@@ -220,7 +220,7 @@ impl<'a> Rest<'a> {
             let rule = self.text()?;
             self.take(b':')?;
             fields.add_key(rule, self.text()?);
-            if !self.goes_on(b'}')? {
+            if !self.has_next(b'}')? {
                 return Some(());
             }
         }

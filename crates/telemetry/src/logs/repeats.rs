@@ -81,7 +81,7 @@ impl Repeats {
     /// Returns true if an event of this kind may be written now.
     fn admit(&mut self, kind: Identifier, now: Instant, message: impl FnOnce() -> String) -> bool {
         let window = match self.0.entry(kind) {
-            Entry::Occupied(known) => known.into_mut(),
+            Entry::Occupied(existing) => existing.into_mut(),
             Entry::Vacant(free) => {
                 free.insert(Window { since: now, written: 0, suppressed: 0, message: String::new() })
             }

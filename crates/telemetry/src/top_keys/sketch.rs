@@ -192,20 +192,19 @@ impl Sketch {
         entry.key.clear();
         entry.key.extend_from_slice(key);
         // The removal may have moved the free slot.
-        if let Err(free) = self.find_free(hash) {
-            self.index[free] = position;
-        }
+        let free = self.free_slot(hash);
+        self.index[free] = position;
         self.increment(position);
     }
 
     /// Returns the first free slot for `hash`.
-    fn find_free(&self, hash: u64) -> Result<(), usize> {
+    fn free_slot(&self, hash: u64) -> usize {
         let mask = self.index.len() - 1;
         let mut slot = slot_of(hash) & mask;
         while self.index[slot] != NONE {
             slot = (slot + 1) & mask;
         }
-        Err(slot)
+        slot
     }
 
     /// Removes an entry from the index. The entries behind it move up, so that every search still finds them.
