@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::SystemTime;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use jiff::Timestamp;
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
@@ -42,6 +44,8 @@ pub struct AdminState {
     pub(super) failed_reloads: AtomicU64,
     /// Latest reload, if its configuration was refused.
     pub(super) refused_reload: ArcSwapOption<RefusedReload>,
+    /// Start of the reload in progress.
+    reload_since: Mutex<Option<Timestamp>>,
     /// Time and outcome of the last reload.
     pub(super) last_reload: LastReload,
     /// Refused requests to the admin port.
@@ -83,7 +87,7 @@ pub enum ReloadError {
     /// The file cannot be read, or has errors.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// The running configuration has routes, and the new one has no list of them. The file may be empty for a moment.
+    /// The running configuration has routes, and the new one none. The file may be empty for a moment.
     #[error("no routes: every request would get 404 (if that is meant, write `routes: []`)")]
     NoRoutes,
     /// The thread that reads the file cannot be created.
@@ -118,6 +122,7 @@ impl AdminState {
             reloads: AtomicU64::new(0),
             failed_reloads: AtomicU64::new(0),
             refused_reload: ArcSwapOption::empty(),
+            reload_since: Mutex::default(),
             last_reload: LastReload::at_start(),
             refusals: RefusalStats::default(),
             connections: Arc::default(),
@@ -147,6 +152,16 @@ impl AdminState {
         self.refused_reload.store(Some(Arc::new(RefusedReload::new(text))));
         self.failed_reloads.fetch_add(1, Relaxed);
         self.last_reload.record(false);
+    }
+
+    /// Records the start of a reload; `None` at its end.
+    pub fn set_reload_since(&self, since: Option<Timestamp>) {
+        *self.reload_since.lock() = since;
+    }
+
+    /// Returns the start of the reload in progress.
+    pub(super) fn reload_since(&self) -> Option<Timestamp> {
+        *self.reload_since.lock()
     }
 
     /// Returns the settings of `config` that take effect only at the next start.

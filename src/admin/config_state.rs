@@ -67,6 +67,9 @@ pub(super) struct ConfigReply<'c> {
     routes: usize,
     reloads: u64,
     failed_reloads: u64,
+    /// Start of the reload in progress.
+    #[schemars(extend("format" = "date-time"))]
+    reload_since: Option<String>,
     /// Latest reload, if its configuration was refused.
     refused_reload: Option<&'c RefusedReload>,
     /// Settings of the configuration that take effect only at the next start.
@@ -152,6 +155,7 @@ pub(super) fn show(state: &AdminState) -> Reply {
         routes: running.routes.len(),
         reloads: state.reloads.load(Relaxed),
         failed_reloads: state.failed_reloads.load(Relaxed),
+        reload_since: state.reload_since().map(|since| since.to_string()),
         refused_reload: refused_reload.as_deref(),
         needs_restart: state.needs_restart(&running),
         access_log_misplaced: state.access_log_is_misplaced(),

@@ -1,9 +1,11 @@
 //! Reload: reads the configuration again, and applies it if it has no errors.
 
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
@@ -13,6 +15,7 @@ use crate::app::service_manager;
 use crate::app::signals::{Command, CommandSignals, ShutDownSignals};
 use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
 use tollgate_proxy::gateway::SharedGeneration;
+use tollgate_telemetry::log_writer::LogWriter;
 use tollgate_telemetry::{key_display, logs};
 
 /// Time between a change of the services in the registries and the update of the routes, which then applies all changes.
@@ -44,33 +47,38 @@ enum Change {
 
 impl Process {
     /// Reloads on SIGHUP and on request of the admin port, and opens the access log again on SIGUSR1. Returns when a signal
-    /// asks for shutdown, also while a reload reads a file that never ends.
+    /// asks for shutdown, also during a reload.
     pub(super) async fn reload_until_shutdown(
         &mut self,
         source: &Source,
         commands: &mut CommandSignals,
         shut_down: &mut ShutDownSignals,
     ) {
+        let log = self.log.clone();
+        let mut is_asked = false;
         loop {
             let change = tokio::select! {
                 () = shut_down.next() => return,
-                command = commands.next() => match command {
-                    Command::Reload => Change::Configuration(None),
-                    Command::ReopenLogs => {
-                        self.reopen_log();
-                        continue;
-                    }
-                    Command::Reserved => {
-                        tracing::warn!("SIGUSR2 has no effect: it is reserved");
-                        continue;
-                    }
-                },
+                () = async {}, if is_asked => Change::Configuration(None),
+                command = commands.next() => {
+                    is_asked |= run(command, log.as_ref());
+                    continue;
+                }
                 reply = self.reload_requests.recv() => Change::Configuration(reply),
                 () = self.upstreams.services_changed() => Change::Services,
             };
-            tokio::select! {
-                () = self.follow(change, source) => {}
-                () = shut_down.next() => return,
+            // A change of services reads no file.
+            is_asked &= matches!(change, Change::Services);
+            let mut follow = pin!(self.follow(change, source));
+            loop {
+                tokio::select! {
+                    () = shut_down.next() => return,
+                    () = &mut follow => break,
+                    command = commands.next() => if run(command, log.as_ref()) {
+                        is_asked = true;
+                        tracing::info!("a change of the configuration is in progress; the reload follows it");
+                    }
+                }
             }
         }
     }
@@ -80,7 +88,9 @@ impl Process {
             Change::Services => self.locate(source).await,
             Change::Configuration(reply) => {
                 service_manager::reloading();
+                self.admin.set_reload_since(Some(Timestamp::now()));
                 let result = self.reload(source).await;
+                self.admin.set_reload_since(None);
                 service_manager::ready();
                 if let Some(reply) = reply {
                     let _ = reply.send(result);
@@ -91,7 +101,7 @@ impl Process {
 
     /// Reopens the access log, then reads and applies the configuration.
     async fn reload(&mut self, source: &Source) -> ReloadResult {
-        self.reopen_log();
+        reopen(self.log.as_ref());
         let Source::Files { .. } = source else {
             tracing::info!("nothing to reload: the built-in configuration has no file");
             return Err(ReloadError::NoFile);
@@ -109,7 +119,8 @@ impl Process {
                 return Err(error.into());
             }
         };
-        let has_none = config.routes.is_empty() && !config.lists_routes && config.locator.is_none();
+        // A locator adds routes once its registry knows a service.
+        let has_none = config.routes.is_empty() && !config.means_no_routes && config.locator.is_none();
         if has_none && !self.config.borrow().routes.is_empty() {
             self.refuse(&ReloadError::NoRoutes.to_string());
             return Err(ReloadError::NoRoutes);
@@ -121,12 +132,6 @@ impl Process {
         let config = self.apply(config, Some(state), reader).await;
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(())
-    }
-
-    fn reopen_log(&self) {
-        if let Some(log) = &self.log {
-            log.reopen();
-        }
     }
 
     /// Records and logs that the configuration cannot be reloaded.
@@ -192,6 +197,22 @@ impl Process {
         // Its thread drops the configuration before.
         self.reader = reader;
         config
+    }
+}
+
+/// Runs a command of an operator. Returns true for a reload, which is left to the caller.
+fn run(command: Command, log: Option<&LogWriter>) -> bool {
+    match command {
+        Command::Reload => return true,
+        Command::ReopenLogs => reopen(log),
+        Command::Reserved => tracing::warn!("SIGUSR2 has no effect: it is reserved"),
+    }
+    false
+}
+
+fn reopen(log: Option<&LogWriter>) {
+    if let Some(log) = log {
+        log.reopen();
     }
 }
 

@@ -48,6 +48,8 @@ const NAME_THE_PORT: &str =
 pub(super) enum CallError {
     #[error("no response from {address}: {source}{hint}")]
     Connection { address: String, source: io::Error, hint: String },
+    #[error("no response from {address} within {timeout:?}{hint}")]
+    Late { address: String, timeout: Duration, hint: &'static str },
     #[error("{address} does not respond as an admin port does{detail}")]
     Response { address: String, detail: String },
     #[error("{}", refusal(*.status, .detail, *.has_token))]
@@ -131,10 +133,18 @@ impl AdminClient {
 
     fn exchange(&self, method: &str, path: &str, body: &str) -> Result<(u16, Vec<u8>), CallError> {
         let response = self.send(method, path, body);
-        let response = response.map_err(|source| CallError::Connection {
-            address: self.address.clone(),
-            hint: remedy(&source).map_or_else(|| self.hint.to_owned(), |remedy| format!("; {remedy}")),
-            source,
+        let response = response.map_err(|source| match source.kind() {
+            // A read or write that timed out.
+            io::ErrorKind::WouldBlock => CallError::Late {
+                address: self.address.clone(),
+                timeout: self.timeout,
+                hint: if method == "GET" { "" } else { "; it may take effect later: see `tollgate status`" },
+            },
+            _ => CallError::Connection {
+                address: self.address.clone(),
+                hint: remedy(&source).map_or_else(|| self.hint.to_owned(), |remedy| format!("; {remedy}")),
+                source,
+            },
         })?;
         parse(&response).ok_or_else(|| self.no_admin_port(""))
     }

@@ -72,8 +72,9 @@ impl Output<'_> {
                 self.problems(files, &report);
                 INVALID
             }
-            Err(LoadError::Unreadable { path, source }) => {
-                let _ = writeln!(self.err, "{}: error: cannot read the file: {source}", path.display());
+            Err(ref error @ LoadError::Unreadable { ref path, ref source }) => {
+                let help = error.help();
+                let _ = write!(self.err, "{}: error: cannot read the file: {source}\n{help}", path.display());
                 UNREADABLE
             }
         }

@@ -87,6 +87,9 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
     if !further.is_empty() {
         rows.insert(2, vec!["also read".to_owned(), further.join(", ")]);
     }
+    if let Some(since) = config["reload-since"].as_str() {
+        rows.push(vec!["reload".to_owned(), format!("in progress since {}", whole_seconds(&printable(since)))]);
+    }
     let refused = &config["refused-reload"];
     if !refused.is_null() {
         let at = whole_seconds(&string(&refused["at"]));

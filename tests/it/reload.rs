@@ -1,7 +1,14 @@
 //! SIGHUP: a new configuration, without lost requests or refunded tokens.
 
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::net::TcpListener;
+use std::process::Command;
+
+use serde_json::Value;
+
 use crate::support::eventually;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, run};
 use crate::support::load::{Load, statuses};
 use crate::support::redis::Redis;
 use crate::support::upstream::Upstream;
@@ -181,6 +188,20 @@ fn a_file_that_lost_its_routes_is_refused_unless_it_says_that_there_are_none() {
     }
     gateway.signal("HUP");
     gateway.logged("no routes: every request would get 404");
+    // Nor do disabled routes, and a locator without a registry that is in use, with or without an empty list beside it.
+    let locator = "spring.cloud.gateway.discovery.locator.enabled: true\n";
+    for text in [
+        "routes: [{id: a, uri: 'echo:', predicates: [Path=/a], enabled: false}]\n",
+        locator,
+        &format!("{locator}eureka.client.enabled: false\n"),
+        &format!("{locator}spring.cloud.gateway.routes: []\n"),
+        &format!("{locator}spring.cloud.discovery.enabled: false\nspring.cloud.consul.host: 127.0.0.1\n"),
+    ] {
+        std::fs::write(gateway.config(), text).unwrap();
+        let refused = gateway.connect_admin().request("POST", "/api/reload", &[], b"");
+        assert_eq!((refused.status, gateway.get("/a").status), (422, 200), "{text:?}: {}", refused.text());
+        assert!(refused.text().contains("write `routes: []`"), "{}", refused.text());
+    }
     for text in ["routes: []\n", "spring: {cloud: {gateway: {routes: []}}}\n"] {
         std::fs::write(gateway.config(), format!("routes:\n{}", route("a", "echo:"))).unwrap();
         assert_eq!(gateway.connect_admin().request("POST", "/api/reload", &[], b"").status, 200);
@@ -189,4 +210,57 @@ fn a_file_that_lost_its_routes_is_refused_unless_it_says_that_there_are_none() {
         assert_eq!(gateway.connect_admin().request("POST", "/api/reload", &[], b"").status, 200, "{text:?}");
         assert_eq!(gateway.get("/a").status, 404);
     }
+}
+
+#[test]
+fn a_reload_from_a_pipe_ends_and_the_next_one_is_applied() {
+    let text = |id: &str| format!("routes:\n{}", route(id, "echo:"));
+    let gateway = Gateway::start(&text("a"));
+    std::fs::remove_file(gateway.config()).unwrap();
+    assert!(Command::new("mkfifo").arg(gateway.config()).status().unwrap().success());
+    // A pipe without a writer, and one whose writer does not close it.
+    gateway.signal("HUP");
+    gateway.logged("it is an empty pipe to which no process writes");
+    let writer = OpenOptions::new().read(true).write(true).open(gateway.config()).unwrap();
+    let (code, _, err) = run(&["reload", &gateway.admin.to_string()]);
+    assert!(code == Some(1) && err.contains("did not end within 5 seconds") && err.contains("help: start"), "{err}");
+    drop(writer);
+    std::fs::remove_file(gateway.config()).unwrap();
+    gateway.reload(&text("b"));
+    assert_eq!((gateway.get("/a").status, gateway.get("/b").status), (404, 200));
+}
+
+#[test]
+fn a_reload_in_progress_is_shown_and_the_next_one_follows_it() {
+    let text = |id: &str| format!("server: {{address: 127.0.0.1, port: 0}}\nroutes:\n{}", route(id, "echo:"));
+    let gateway = Gateway::start(&text("a"));
+    let since = || gateway.admin("/api/config").json()["reload-since"].clone();
+    assert_eq!(since(), Value::Null);
+    std::fs::remove_file(gateway.config()).unwrap();
+    assert!(Command::new("mkfifo").arg(gateway.config()).status().unwrap().success());
+    let mut writer = OpenOptions::new().read(true).write(true).open(gateway.config()).unwrap();
+    gateway.signal("HUP");
+    eventually("the reload reads the pipe", || since() != Value::Null);
+    let (code, out, _) = run(&["status", &gateway.admin.to_string()]);
+    assert!(code == Some(0) && out.contains("\nreload   in progress since 20"), "{out}");
+    gateway.signal("HUP");
+    gateway.logged("a change of the configuration is in progress; the reload follows it");
+    // The first reload reads the pipe, the second one the file that took its place.
+    let path = gateway.config().with_extension("new");
+    std::fs::write(&path, text("c")).unwrap();
+    std::fs::rename(&path, gateway.config()).unwrap();
+    writer.write_all(text("b").as_bytes()).unwrap();
+    drop(writer);
+    eventually("the second file is used", || gateway.get("/c").status == 200);
+    eventually("no reload is in progress", || since() == Value::Null);
+    assert_eq!(gateway.metric("tollgate_reloads_total", &[]), 2.0);
+    assert_eq!(gateway.metric("tollgate_failed_reloads_total", &[]), 0.0);
+}
+
+#[test]
+fn a_command_says_how_long_it_waited_for_a_response() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let (code, _, err) = run(&["health", &address]);
+    assert_eq!((code, err), (Some(1), format!("tollgate: no response from {address} within 2s\n")));
 }

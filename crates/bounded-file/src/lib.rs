@@ -19,7 +19,7 @@ pub const MAX_CERTIFICATE_BYTES: usize = 16 << 20;
 /// Longest time until the end of a pipe or a terminal.
 pub const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for a process that writes to a pipe.
-const WRITER_TIMEOUT: Duration = Duration::from_millis(200);
+const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause between two reads of a pipe.
 const PAUSE: Duration = Duration::from_millis(5);
 

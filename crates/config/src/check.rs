@@ -19,7 +19,7 @@ use crate::sections::upstreams::{self, Registries, UpstreamsByName};
 use crate::source::placeholder::Unresolved;
 use crate::spec::single_values::header_name;
 use crate::switches::{ComponentKind, Switches};
-use crate::yaml::{Node, NodeKind};
+use crate::yaml::Node;
 use tollgate_routing::Predicate;
 
 /// Facts about the file that are not in the raw configuration.
@@ -32,6 +32,8 @@ pub(crate) struct CheckInput<'i> {
     pub(crate) unresolved: &'i [Unresolved],
     /// Disabled components.
     pub(crate) switches: &'i Switches,
+    /// True if the file itself has an empty list of routes.
+    pub(crate) means_no_routes: bool,
 }
 
 /// Checks `raw` section by section. The result is valid only if no error was reported.
@@ -78,7 +80,7 @@ pub(crate) fn check(
         use404: raw.loadbalancer.use404.get(),
         cors,
         repeated_keys: raw.repeated_keys.unwrap_or_default(),
-        lists_routes: input.root.step("routes").is_some_and(|node| matches!(node.kind, NodeKind::Seq(_))),
+        means_no_routes: input.means_no_routes,
         routes,
     }
 }

@@ -16,7 +16,7 @@ use crate::spec::tree::Shortcut;
 use crate::spring::names::KnownNames;
 use crate::spring::read::{OwnNames, Tree};
 use crate::switches::Switches;
-use crate::yaml::Span;
+use crate::yaml::{NodeKind, Span};
 use crate::{de, filters, predicates as predicate_table};
 
 /// A valid configuration and its warnings.
@@ -121,7 +121,11 @@ fn parse_once(
     };
     inspect(&tree);
     let unresolved = tree.resolve(&own_names, env, &mut diagnostics);
+    let routes = tree.root.step("routes").map(|routes| &routes.kind);
+    let means_no_routes = matches!(routes, Some(NodeKind::Seq(list)) if list.is_empty());
     let located = locator::add_routes(&mut tree.root, services, &mut diagnostics);
+    // Those of a locator are meant to come.
+    let means_no_routes = means_no_routes && located.is_none();
     tree.translate(&mut diagnostics);
     let names = KnownNames::new(predicate_table::names().collect(), filters::names());
     let switches = Switches::take(&mut tree.root, &names, &mut diagnostics);
@@ -129,7 +133,7 @@ fn parse_once(
     let (raw, unknown) = de::read::<RawConfig>(&tree.root, &mut diagnostics);
     tree.report_unknown(&unknown, &mut diagnostics);
     let (root, properties) = (&tree.root, &tree.properties);
-    let input = CheckInput { root, properties, unresolved: &unresolved, switches: &switches };
+    let input = CheckInput { root, properties, unresolved: &unresolved, switches: &switches, means_no_routes };
     let mut config = check::check(raw, &input, env, &mut diagnostics);
     // The services of a file without registries are known.
     config.locator = located.filter(|_| !config.registries.is_empty()).map(|metadata| Locator::new(&text, metadata));

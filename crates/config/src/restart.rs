@@ -1,83 +1,76 @@
 //! Settings that are read only at the start.
 
-use crate::model::{AccessLog, AdminSocket, Config, Logging, Management, Memory, Metering, OtlpExport, Server};
+use sha2::{Digest as _, Sha256};
 
-/// Sections with settings that are read only at the start, as the process uses them. They outlive the configuration that it
-/// started with.
-#[derive(Clone, Debug)]
-pub struct StartSettings {
-    server: Server,
-    management: Management,
-    memory: Memory,
-    metering: Metering,
-    access_log: AccessLog,
-    logging: Logging,
-}
+use crate::model::{AdminSocket, Config, OtlpExport};
 
-/// A key that needs a restart, with everything below it, and the comparison of its values.
+/// SHA-256 of each setting that is read only at the start, as the process uses it. The configuration that it started with,
+/// with its tokens and keys, does not outlive a reload.
+#[derive(Clone, Copy, Debug)]
+pub struct StartSettings([[u8; 32]; SETTINGS.len()]);
+
+/// A key that needs a restart, with everything below it, and a text that differs if its value does.
 struct Setting {
     key: &'static str,
-    differs: fn(&StartSettings, &StartSettings) -> bool,
+    text: fn(&Config) -> String,
 }
 
-const fn setting(key: &'static str, differs: fn(&StartSettings, &StartSettings) -> bool) -> Setting {
-    Setting { key, differs }
+const fn setting(key: &'static str, text: fn(&Config) -> String) -> Setting {
+    Setting { key, text }
 }
 
 /// The one list of these settings: for the warning of a reload and for the marks in `docs/reference/`.
 const SETTINGS: [Setting; 17] = [
-    setting("server.port", |a, b| a.server.port != b.server.port),
-    setting("server.address", |a, b| a.server.address != b.server.address),
-    setting("server.workers", |a, b| a.server.workers() != b.server.workers()),
-    setting("server.max-connections", |a, b| a.server.max_connections != b.server.max_connections),
-    setting("management.enabled", |a, b| a.management.enabled != b.management.enabled),
-    setting("management.server.port", |a, b| a.management.port != b.management.port),
-    setting("management.server.address", |a, b| a.management.address != b.management.address),
-    setting("management.server.socket", |a, b| socket(a, |of| of.path.clone()) != socket(b, |of| of.path.clone())),
-    setting("management.server.socket-mode", |a, b| socket(a, |of| of.mode) != socket(b, |of| of.mode)),
-    setting("management.tracing", |a, b| {
-        of_traces(a, b, |traces| (traces.probability.to_bits(), traces.consume.clone(), traces.produce.clone()))
+    setting("server.port", |config| config.server.port.get().to_string()),
+    setting("server.address", |config| config.server.address.get().to_string()),
+    setting("server.workers", |config| config.server.workers().to_string()),
+    setting("server.max-connections", |config| config.server.max_connections.get().to_string()),
+    setting("management.enabled", |config| config.management.enabled.to_string()),
+    setting("management.server.port", |config| config.management.port.to_string()),
+    setting("management.server.address", |config| config.management.address.to_string()),
+    setting("management.server.socket", |config| socket(config, |socket| format!("{:?}", socket.path))),
+    setting("management.server.socket-mode", |config| socket(config, |socket| socket.mode.to_string())),
+    setting("management.tracing", |config| {
+        traces(config, |traces| format!("{:?}", (traces.probability.to_bits(), &traces.consume, &traces.produce)))
     }),
-    setting("management.otlp", |a, b| {
-        of_traces(a, b, |traces| (traces.endpoint.clone(), traces.headers.clone(), traces.timeout))
+    setting("management.otlp", |config| {
+        traces(config, |traces| {
+            // A header's value that is marked as sensitive has the same `Debug` text as any other.
+            let headers: Vec<_> = traces.headers.iter().map(|(name, value)| (name, value.as_bytes())).collect();
+            format!("{:?}", (&traces.endpoint, headers, traces.timeout))
+        })
     }),
-    setting("management.opentelemetry", |a, b| of_traces(a, b, |traces| traces.resource.clone())),
-    setting("memory.max-keys", |a, b| a.memory.max_keys != b.memory.max_keys),
-    setting("metering", |a, b| a.metering != b.metering),
-    setting("access-log.output", |a, b| a.access_log.output != b.access_log.output),
-    setting("access-log.format", |a, b| a.access_log.format != b.access_log.format),
-    setting("log.format", |a, b| a.logging.format != b.logging.format),
+    setting("management.opentelemetry", |config| traces(config, |traces| format!("{:?}", traces.resource))),
+    setting("memory.max-keys", |config| config.memory.max_keys.get().to_string()),
+    setting("metering", |config| format!("{:?}", config.metering)),
+    setting("access-log.output", |config| format!("{:?}", config.access_log.output)),
+    setting("access-log.format", |config| format!("{:?}", config.access_log.format)),
+    setting("log.format", |config| format!("{:?}", config.logging.format)),
 ];
 
 /// Returns a part of the settings of the admin socket.
-fn socket<T>(config: &StartSettings, part: impl Fn(&AdminSocket) -> T) -> Option<T> {
-    config.management.socket.as_ref().map(part)
+fn socket(config: &Config, part: impl FnOnce(&AdminSocket) -> String) -> String {
+    config.management.socket.as_ref().map(part).unwrap_or_default()
 }
 
-/// Compares a part of the settings of traces.
-fn of_traces<T: PartialEq>(a: &StartSettings, b: &StartSettings, part: impl Fn(&OtlpExport) -> T) -> bool {
-    a.management.traces.as_ref().map(&part) != b.management.traces.as_ref().map(&part)
+/// Returns a part of the settings of traces.
+fn traces(config: &Config, part: impl FnOnce(&OtlpExport) -> String) -> String {
+    config.management.traces.as_ref().map(part).unwrap_or_default()
 }
 
 impl StartSettings {
-    /// Returns copies of the settings of `config`.
+    /// Returns the settings of `config`.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self {
-            server: config.server.clone(),
-            management: config.management.clone(),
-            memory: config.memory.clone(),
-            metering: config.metering.clone(),
-            access_log: config.access_log.clone(),
-            logging: config.logging.clone(),
-        }
+        Self(SETTINGS.map(|setting| Sha256::digest((setting.text)(config)).into()))
     }
 
     /// Returns the keys whose values in `config` differ from these and take effect only at the next start.
     #[must_use]
     pub fn needs_restart(&self, config: &Config) -> Vec<&'static str> {
-        let settings = Self::of(config);
-        SETTINGS.iter().filter(|setting| (setting.differs)(self, &settings)).map(|setting| setting.key).collect()
+        let digests = Self::of(config).0;
+        let differs = |at: &usize| digests.get(*at) != self.0.get(*at);
+        (0..SETTINGS.len()).filter(differs).map(|at| SETTINGS[at].key).collect()
     }
 }
 
@@ -85,4 +78,61 @@ impl StartSettings {
 #[cfg(test)]
 pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.key)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const ROUTES: &str = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
+
+    fn config(sections: &str) -> Config {
+        crate::parse("a.yaml", &format!("{sections}\n{ROUTES}"), &|_| None).unwrap().config
+    }
+
+    /// A type without a destructor owns no memory, and so no copy of a secret.
+    #[test]
+    fn the_settings_of_the_start_hold_no_secret() {
+        assert!(!std::mem::needs_drop::<StartSettings>());
+    }
+
+    #[test]
+    fn a_secret_header_of_traces_needs_a_restart_and_a_token_does_not() {
+        let with = |token: &str, header: &str| {
+            config(&format!(
+                "management: {{tokens: [{{name: a, role: read, token: {token}}}], otlp: {{tracing: {{endpoint: 'http://127.0.0.1:4318', \
+                 headers: {{authorization: {header}}}}}}}}}"
+            ))
+        };
+        let start = StartSettings::of(&with("0123456789abcdef", "one"));
+        assert_eq!(start.needs_restart(&with("fedcba9876543210", "one")), [] as [&str; 0]);
+        assert_eq!(start.needs_restart(&with("0123456789abcdef", "two")), ["management.otlp"]);
+    }
+
+    #[test]
+    fn each_setting_is_compared_by_its_value() {
+        let start = StartSettings::of(&config(""));
+        for (sections, key) in [
+            ("# a comment\nserver: {port: 8080}", None),
+            ("server: {port: 8081}", Some("server.port")),
+            ("server: {address: 127.0.0.1}", Some("server.address")),
+            ("server: {max-connections: 77}", Some("server.max-connections")),
+            ("management: {server: {port: 7777}}", Some("management.server.port")),
+            ("management: {server: {address: 127.0.0.2}}", Some("management.server.address")),
+            ("memory: {max-keys: 77}", Some("memory.max-keys")),
+            ("metering: {flush-every: 7s}", Some("metering")),
+            ("access-log: {output: 'off'}", Some("access-log.output")),
+            ("access-log: {format: json}", Some("access-log.format")),
+            ("log: {format: json}", Some("log.format")),
+        ] {
+            assert_eq!(start.needs_restart(&config(sections)), key.into_iter().collect::<Vec<_>>(), "{sections}");
+        }
+        let socket = |path: &str, mode: &str| {
+            config(&format!("management: {{server: {{socket: {path}, socket-mode: {mode}}}}}"))
+        };
+        let start = StartSettings::of(&socket("/run/a.sock", "'0600'"));
+        assert_eq!(start.needs_restart(&socket("/run/b.sock", "'0600'")), ["management.server.socket"]);
+        assert_eq!(start.needs_restart(&socket("/run/a.sock", "'0660'")), ["management.server.socket-mode"]);
+    }
 }

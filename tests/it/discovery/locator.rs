@@ -43,6 +43,22 @@ fn routes_come_and_go_with_the_services() {
 }
 
 #[test]
+fn a_reload_to_a_locator_whose_registry_has_no_service_yet_is_applied() {
+    let (a, eureka) = (named("a"), EurekaServer::start());
+    let locator = format!(
+        "eureka.client: {{service-url: {{defaultZone: '{}'}}, registry-fetch-interval-seconds: 1}}\n\
+         spring.cloud.gateway.discovery.locator: {{enabled: true, lower-case-service-id: true}}\n",
+        eureka.url()
+    );
+    let gateway = Gateway::start("routes: [{id: own, uri: 'echo:', predicates: [Path=/own]}]\n");
+    assert_eq!(status(&gateway, "/own"), 200);
+    gateway.reload(&locator);
+    assert_eq!((status(&gateway, "/own"), gateway.metric("tollgate_reloads_total", &[])), (404, 1.0));
+    eureka.register("orders", "a", a.address, Value::Null);
+    eventually("the route of the service is there", || gateway.get("/orders/x").text() == "a");
+}
+
+#[test]
 fn plain_expressions_make_other_routes() {
     let a = named("a");
     let consul = ConsulServer::start();

@@ -46,6 +46,48 @@ missing.yaml: error: cannot read the file: No such file or directory (os error 2
 }
 
 #[test]
+fn pipes_that_a_process_writes_are_files_and_others_are_errors() {
+    replay(
+        "\
+== a.yaml
+routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]
+== conf/b.yaml
+routes: []
+$ tollgate check <(cat a.yaml) | sed 's|.*/||' | sed 's/^[0-9]*/N/'
+N: ok, 1 route
+$ (sleep 0.3; cat a.yaml) | tollgate check /dev/stdin
+/dev/stdin: ok, 1 route
+$ mkfifo pipe; (sleep 0.1; cat a.yaml >pipe) & tollgate check pipe; wait
+pipe: ok, 1 route
+$ tollgate check pipe a.yaml; echo $?
+pipe: error: cannot read the file: it is an empty pipe to which no process writes
+  help: start the process that writes the pipe first, and let it close the pipe; or name a file
+a.yaml: ok, 1 route
+2
+$ tollgate check conf; echo $?
+conf: error: cannot read the file: Is a directory without application.yml or application.properties
+  help: name a file, or a folder that has one of these
+2
+$ tollgate check /dev/zero
+/dev/zero: error: cannot read the file: the files of a configuration have at most 16 MiB
+  help: import fewer or smaller files; links in a folder may lead back to it
+$ tollgate serve --config pipe; echo $?
+tollgate: cannot read pipe: it is an empty pipe to which no process writes
+  help: start the process that writes the pipe first, and let it close the pipe; or name a file
+2
+$ tollgate check ''; tollgate check -c ''; echo $?
+error: a value is required for '[FILE]...' but none was supplied
+
+For more information, try '--help'.
+error: a value is required for '--config <FILE>' but none was supplied
+
+For more information, try '--help'.
+2
+",
+    );
+}
+
+#[test]
 fn migrate_joins_files_and_profiles_and_accepts_their_warnings() {
     replay(
         "\

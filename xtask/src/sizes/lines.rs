@@ -10,15 +10,15 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 80_105),
-    ("config", 15_907),
-    ("spring", 4_635),
-    ("document", 2_744),
-    ("proxy", 14_517),
+    (ALL, 80_233),
+    ("config", 15_904),
+    ("spring", 4_676),
+    ("document", 2_747),
+    ("proxy", 14_523),
     ("limiter", 12_028),
     ("filters", 9_763),
     ("simulate", 3_039),
-    ("src", 8_296),
+    ("src", 8_365),
 ];
 /// Files that may ship.
 const MAX_FILES: usize = 835;

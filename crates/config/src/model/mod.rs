@@ -89,6 +89,6 @@ pub struct Config {
     pub repeated_keys: RepeatedKeys,
     /// Enabled routes, in the order in which they are tried.
     pub routes: Vec<Route>,
-    /// True if the files have a list of routes, be it empty. Without one, a file may be incomplete or the wrong one.
-    pub lists_routes: bool,
+    /// True if the files have an empty list of routes. Without one, a file without routes may be incomplete or the wrong one.
+    pub means_no_routes: bool,
 }

@@ -1,7 +1,12 @@
 //! Files that would take hours: each has a bound, and an error that names it.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
 
+use rustix::fs::{CWD, Mode, mkfifoat};
+
+use crate::LoadError;
 use crate::tests::files::Folder;
 use crate::tests::*;
 
@@ -87,6 +92,53 @@ fn files_have_a_bound_of_number_and_size() {
     }
     let error = folder.load(&["application.yml"], None).unwrap_err();
     assert!(error.contains("tree: the files of a configuration have at most 16 MiB"), "{error}");
+}
+
+#[test]
+fn pipes_devices_and_folders_in_the_place_of_files_are_errors_with_a_remedy() {
+    let folder = Folder::of(&[("tree/server.max-headers", "70")]);
+    mkfifoat(CWD, folder.path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+    let _listener = UnixListener::bind(folder.path("socket")).unwrap();
+    let import = |location: &str| {
+        folder.write("application.yml", &format!("{ROUTES}spring.config.import: '{location}'\n"));
+        folder.load(&["application.yml"], None).map_or_else(|error| error, |loaded| loaded.notes.to_string())
+    };
+    // The wait for a pipe ends the reading: no file can have thousands of them.
+    let late = "cannot read pipe: it is an empty pipe to which no process writes\n  help: start the process";
+    for location in ["pipe", "optional:file:./pipe", "pipe[.yml]", "pipe,optional:pipe"] {
+        let text = import(location);
+        assert!(text.contains(late), "{location}: {text}");
+    }
+    for (location, reason, remedy) in [
+        ("socket", "`socket` is not read: socket: it is a socket, not a file", "name a file, or a pipe"),
+        ("configtree:pipe", "pipe: `configtree:` reads a folder with a file for each property", "name a folder"),
+        ("configtree:socket", "socket: `configtree:` reads a folder", "name a folder"),
+        ("configtree:application.yml", "application.yml: `configtree:` reads a folder", "name a folder"),
+        ("configtree:/dev/zero", "/dev/zero: `configtree:` reads a folder", "name a folder"),
+    ] {
+        let text = import(location);
+        assert!(text.contains(reason) && text.contains(&format!("  help: {remedy}")), "{location}: {text}");
+    }
+    // As in Spring, only regular files of a tree are properties.
+    mkfifoat(CWD, folder.path("tree/server.port"), Mode::RUSR | Mode::WUSR).unwrap();
+    symlink("/dev/zero", folder.path("tree/server.address")).unwrap();
+    folder.write("application.yml", &format!("{ROUTES}spring.config.import: 'configtree:tree/'\n"));
+    assert_eq!(folder.load(&["application.yml"], None).unwrap().config.server.max_headers.get(), 70);
+    for (name, reason, remedy) in [
+        ("pipe", "cannot read pipe: it is an empty pipe", "start the process"),
+        ("socket", "cannot read socket: it is a socket", "name a file"),
+        ("tree", "cannot read tree: Is a directory without application.yml", "name a file, or a folder"),
+    ] {
+        let text = folder.load(&[name], None).unwrap_err();
+        assert!(text.contains(reason) && text.contains(&format!("  help: {remedy}")), "{name}: {text}");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_has_a_remedy() {
+    let error = LoadError::Unreadable { path: "a.yaml".into(), source: ErrorKind::PermissionDenied.into() };
+    let text = error.render(false);
+    assert!(text.contains("cannot read a.yaml: permission denied\n  help: the user that runs this command"), "{text}");
 }
 
 #[test]

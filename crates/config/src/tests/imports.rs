@@ -92,7 +92,7 @@ fn missing_files_cycles_and_servers_are_reported_at_their_place() {
     std::fs::write(folder.path("a.yml"), b"a: \xff").unwrap();
     let error = folder.load(&["application.yml"], None).unwrap_err();
     assert!(
-        error.contains("application.yml:2:23: error: `spring.config.import`: `classpath:a.yml` cannot be read"),
+        error.contains("application.yml:2:23: error: `spring.config.import`: `classpath:a.yml` is not read: a.yml"),
         "{error}"
     );
     folder.write("application.yml", &format!("{ROUTES}spring.config.additional-location: x/\n"));

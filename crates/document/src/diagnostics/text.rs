@@ -66,10 +66,13 @@ pub enum Outcome {
     Missing(String),
     /// The file imports itself; its path.
     Cycle(String),
-    /// The file cannot be read, and the reason.
-    Unreadable(String),
-    /// It is more than a configuration may have, and of what.
-    TooLarge(String),
+    /// The file is not read.
+    Unreadable {
+        /// The reason, with the name of the file.
+        reason: String,
+        /// What to do.
+        help: Option<&'static str>,
+    },
     /// It needs a server of this kind.
     Server(String),
     /// The command line names other files.

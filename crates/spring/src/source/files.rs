@@ -1,7 +1,6 @@
 //! Files, and the files of profiles beside them.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -26,13 +25,44 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// Renders every error for a terminal: one line for an unreadable file, an excerpt for each error otherwise.
+    /// Renders every error for a terminal: an unreadable file with its remedy, an excerpt for each error otherwise.
     #[must_use]
     pub fn render(&self, color: bool) -> String {
         match self {
-            Self::Unreadable { path, source } => format!("tollgate: cannot read {}: {source}\n", path.display()),
+            Self::Unreadable { path, source } => {
+                format!("tollgate: cannot read {}: {source}\n{}", path.display(), self.help())
+            }
             Self::Invalid(report) => report.render(color),
         }
+    }
+
+    /// Returns a line with the remedy for an unreadable file; empty if its error says enough.
+    #[must_use]
+    pub fn help(&self) -> String {
+        let remedy = match self {
+            Self::Unreadable { source, .. } => remedy(source.kind()),
+            Self::Invalid(_) => None,
+        };
+        remedy.map_or_else(String::new, |remedy| format!("  help: {remedy}\n"))
+    }
+}
+
+/// Returns what to do about a file that cannot be read.
+pub(super) fn remedy(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::PermissionDenied => {
+            Some("the user that runs this command must be able to read the file and to enter its folders")
+        }
+        ErrorKind::IsADirectory => Some("name a file, or a folder that has one of these"),
+        ErrorKind::NotADirectory => Some("name a folder, or leave out `configtree:`"),
+        // A socket.
+        ErrorKind::InvalidInput => Some("name a file, or a pipe that a process writes"),
+        ErrorKind::TimedOut => {
+            Some("start the process that writes the pipe first, and let it close the pipe; or name a file")
+        }
+        ErrorKind::InvalidData => Some("a file is UTF-8, or ISO-8859-1 if its name ends in `.properties`"),
+        ErrorKind::FileTooLarge => Some("import fewer or smaller files; links in a folder may lead back to it"),
+        _ => None,
     }
 }
 
@@ -44,18 +74,17 @@ pub(super) fn read_one(
     max_bytes: usize,
 ) -> Result<SourceFile, LoadError> {
     let unreadable = |source: io::Error| LoadError::Unreadable { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    // Some files, such as a device, have no end.
-    file.take(max_bytes as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() > max_bytes {
-        let message = "the files of a configuration have at most 16 MiB";
-        return Err(unreadable(io::Error::new(io::ErrorKind::FileTooLarge, message)));
-    }
+    let bytes = tollgate_bounded_file::read(path, max_bytes).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => {
+            let message = "the files of a configuration have at most 16 MiB";
+            unreadable(io::Error::new(ErrorKind::FileTooLarge, message))
+        }
+        _ => unreadable(error),
+    })?;
     let is_properties = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("properties"));
     let format = format.unwrap_or(if is_properties { Format::Properties } else { Format::Yaml });
     let text = java_properties::decode(&bytes, is_utf8 || format != Format::Properties);
-    let text = text.ok_or_else(|| unreadable(io::Error::new(io::ErrorKind::InvalidData, "the file is not UTF-8")))?;
+    let text = text.ok_or_else(|| unreadable(io::Error::new(ErrorKind::InvalidData, "the file is not UTF-8")))?;
     Ok(SourceFile { name: path.display().to_string(), text, format, is_of_profile: false })
 }
 

@@ -62,14 +62,13 @@ fn report(import: &Import, at: Span, diagnostics: &mut Diagnostics) {
         Outcome::Missing(tried) => diagnostics
             .error(at, format!("`spring.config.import`: `{location}` does not exist"))
             .help(format!("tried {tried}; `optional:{location}` may be absent")),
-        Outcome::Unreadable(why) => {
-            diagnostics
-                .error(at, format!("`spring.config.import`: `{location}` cannot be read: {why}"))
-                .help("a file is UTF-8, or ISO-8859-1 if its name ends in `.properties`");
+        Outcome::Unreadable { reason, help } => {
+            let error = format!("`spring.config.import`: `{location}` is not read: {reason}");
+            let error = diagnostics.error(at, error);
+            if let Some(help) = *help {
+                error.help(help);
+            }
         }
-        Outcome::TooLarge(why) => diagnostics
-            .error(at, format!("`spring.config.import`: `{location}` is not read: {why}"))
-            .help("import fewer or smaller files; links in a folder may lead back to it"),
         Outcome::Cycle(path) => diagnostics
             .warn(at, format!("`spring.config.import` leads back to {path}, which is read once"))
             .help("remove this import"),

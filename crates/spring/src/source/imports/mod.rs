@@ -10,6 +10,7 @@ pub mod location;
 mod of_profiles;
 mod tree;
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use self::bounds::{MAX_BYTES, MAX_CHAIN, MAX_FILES, refused};
@@ -18,7 +19,7 @@ use self::location::{FileTarget, Location, Target, folder_of, folders, identity,
 use crate::form::Form;
 use crate::source::documents;
 use crate::source::expansion::{Budget, Lookup, Value};
-use crate::source::files::{LoadError, NAMES_END, read_one};
+use crate::source::files::{LoadError, NAMES_END, read_one, remedy};
 use crate::source::placeholder;
 use crate::source::profiles::{Profiles, condition};
 use tollgate_document::diagnostics::{Diagnostics, Import, Outcome, SourceFile, SourceText};
@@ -54,7 +55,7 @@ pub fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<S
         let list = locations.unwrap_or_default();
         reader.locations(&list, &mut groups)?;
         if reader.text.files.is_empty() {
-            let source = std::io::Error::new(std::io::ErrorKind::NotFound, NO_FILE);
+            let source = io::Error::new(ErrorKind::NotFound, NO_FILE);
             return Err(LoadError::Unreadable { path: list.into(), source });
         }
     } else if let Some(written) = locations {
@@ -95,7 +96,8 @@ impl Reader<'_> {
             let before = self.text.files.len();
             self.folder(path, &mut group, &[])?;
             if self.text.files.len() == before {
-                let source = std::io::Error::new(std::io::ErrorKind::IsADirectory, EMPTY_FOLDER);
+                let unlisted = std::fs::read_dir(path).err();
+                let source = unlisted.unwrap_or_else(|| io::Error::new(ErrorKind::IsADirectory, EMPTY_FOLDER));
                 return Err(LoadError::Unreadable { path: path.to_owned(), source });
             }
         } else {
@@ -212,16 +214,18 @@ impl Reader<'_> {
             Target::Tree(file) => self.local(&file, true, importer, chain, group),
         };
         let outcome = match read {
-            Err(LoadError::Unreadable { path, source }) if importer.is_some() => {
-                let why = format!("{}: {source}", path.display());
-                let is_too_large = source.kind() == std::io::ErrorKind::FileTooLarge;
-                if is_too_large { Outcome::TooLarge(why) } else { Outcome::Unreadable(why) }
+            // A pipe was waited for: the next one is not.
+            Err(LoadError::Unreadable { path, source })
+                if importer.is_some() && source.kind() != ErrorKind::TimedOut =>
+            {
+                let reason = format!("{}: {source}", path.display());
+                Outcome::Unreadable { reason, help: remedy(source.kind()) }
             }
             read => read?,
         };
         if let (Outcome::Missing(tried), None, false) = (&outcome, importer, is_optional) {
             let path = PathBuf::from(tried);
-            return Err(LoadError::Unreadable { path, source: std::io::ErrorKind::NotFound.into() });
+            return Err(LoadError::Unreadable { path, source: ErrorKind::NotFound.into() });
         }
         let import = Import {
             document: importer.map(|importer| importer.document),

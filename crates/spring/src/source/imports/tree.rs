@@ -1,6 +1,6 @@
 //! `configtree:`: a folder with a file for each property, as containers mount secrets.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::bounds::{MAX_ENTRIES, too_large};
@@ -9,11 +9,17 @@ use tollgate_document::diagnostics::{Format, SourceFile};
 /// Depth of folders at most.
 const MAX_DEPTH: usize = 16;
 /// Longest value.
-const MAX_BYTES: u64 = 1024 * 1024;
+const MAX_BYTES: usize = 1 << 20;
 
 /// Returns the properties of the tree below `folder`, as files: at most `max_files`, of `max_bytes` in all. Names of files
 /// that begin with a dot and values that are not UTF-8 are left out.
 pub(super) fn read(folder: &Path, (max_files, max_bytes): (usize, usize)) -> io::Result<Vec<SourceFile>> {
+    if !folder.is_dir() {
+        return Err(io::Error::new(
+            ErrorKind::NotADirectory,
+            "`configtree:` reads a folder with a file for each property",
+        ));
+    }
     let mut walk = Walk { found: Vec::new(), entries_left: MAX_ENTRIES };
     walk.folder(folder, "", 0)?;
     let mut found = walk.found;
@@ -60,10 +66,7 @@ impl Walk {
 }
 
 fn property(key: String, path: &Path) -> Option<SourceFile> {
-    if path.metadata().ok()?.len() > MAX_BYTES {
-        return None;
-    }
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = tollgate_bounded_file::read_text(path, MAX_BYTES).ok()?;
     let text = text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text)).to_owned();
     Some(SourceFile { name: path.display().to_string(), text, format: Format::Value(key), is_of_profile: false })
 }
