@@ -1,11 +1,14 @@
 //! `tollgate check FILE…`: reports all errors of configuration files, without running them.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use serde_json::{Value, json};
+
 use crate::cli::load;
-use tollgate_config::{CommandLine, LoadError, Report};
+use tollgate_config::{CommandLine, LoadError, Loaded, Report};
 
 /// Every file is valid.
 const OK: u8 = 0;
@@ -21,6 +24,8 @@ pub enum Mode {
     Problems,
     /// Only the overlay file, on standard output.
     Overlay,
+    /// The result of each configuration as a line of JSON, on standard output.
+    Json,
 }
 
 /// Checks each of `configurations` with the settings of `command_line`. A configuration is a list of files; values of later
@@ -57,6 +62,7 @@ impl Output<'_> {
     // Failed writes are ignored: a closed pipe does not change the result.
     fn check(&mut self, files: &[PathBuf]) -> u8 {
         match tollgate_config::load(files, self.command_line) {
+            result if self.mode == Mode::Json => self.json(files, result),
             Ok(loaded) if self.mode == Mode::Overlay => self.overlay(files, &loaded.notes, OK),
             Ok(loaded) => {
                 self.problems(files, &loaded.notes);
@@ -78,6 +84,23 @@ impl Output<'_> {
                 UNREADABLE
             }
         }
+    }
+
+    /// Prints the result as a line of JSON.
+    fn json(&mut self, files: &[PathBuf], result: Result<Loaded, LoadError>) -> u8 {
+        let (code, routes, diagnostics) = match result {
+            Ok(Loaded { config, notes }) => (OK, Some(config.routes.len()), listed(&notes)),
+            Err(LoadError::Invalid(report)) => (INVALID, None, listed(&report)),
+            Err(ref error @ LoadError::Unreadable { ref path, ref source }) => {
+                let message = format!("cannot read the file: {source}");
+                let place = (path.to_string_lossy(), 0, 0);
+                (UNREADABLE, None, vec![diagnostic("error", place, &message, error.remedy())])
+            }
+        };
+        let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
+        let result = json!({"files": files, "valid": code == OK, "routes": routes, "diagnostics": diagnostics});
+        let _ = writeln!(self.out, "{result}");
+        code
     }
 
     /// Prints the diagnostics and the overlay file.
@@ -115,6 +138,23 @@ impl Output<'_> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         report.overlay(&names, self.command_line.profiles.as_deref())
     }
+}
+
+fn listed(report: &Report) -> Vec<Value> {
+    let diagnostics = report.list().iter().map(|found| {
+        let place = (Cow::Borrowed(report.file_name(found.file)), found.line, found.column);
+        diagnostic(found.severity.as_str(), place, &found.text(), found.help.as_deref())
+    });
+    diagnostics.collect()
+}
+
+fn diagnostic(
+    severity: &str,
+    (file, line, column): (Cow<'_, str>, usize, usize),
+    message: &str,
+    help: Option<&str>,
+) -> Value {
+    json!({"severity": severity, "file": file, "line": line, "column": column, "message": message, "help": help})
 }
 
 #[cfg(test)]

@@ -64,6 +64,9 @@ enum Command {
         /// Print only an overlay file with the missing endpoints, key resolvers and filters
         #[arg(long)]
         overlay: bool,
+        /// Print the result of each configuration as a line of JSON, for editors and CI
+        #[arg(long, conflicts_with = "overlay")]
+        json: bool,
     },
     /// Dry-run a request: show the matching route and why earlier routes do not match, the filters, the keys of the limiters, and the upstream request
     Explain(explain::Arguments),
@@ -137,8 +140,12 @@ fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfig
             serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source)
         }
         Command::Demo => serve::demo(),
-        Command::Check { checked, selection, overlay } => {
-            let mode = if overlay { check::Mode::Overlay } else { check::Mode::Problems };
+        Command::Check { checked, selection, overlay, json } => {
+            let mode = match (overlay, json) {
+                (true, _) => check::Mode::Overlay,
+                (_, true) => check::Mode::Json,
+                _ => check::Mode::Problems,
+            };
             let command_line = selection.with_profiles(command_line);
             let files = if checked.is_empty() { vec![None] } else { checked.into_iter().map(Some).collect() };
             let configurations = files.into_iter().map(|file| selection.files(file, &command_line));

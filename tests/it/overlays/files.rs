@@ -88,6 +88,42 @@ For more information, try '--help'.
 }
 
 #[test]
+fn check_reads_standard_input_and_prints_json() {
+    replay(
+        "\
+== a.yaml
+routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]
+== x.yaml
+server: {max-headers: 70}
+== wrong.yaml
+upstreams:
+  orders: {endpoints: nowhere}
+redis: {password: 'hunter22', port: hunter22}
+routes: [{id: a, uri: 'lb://orders', predicates: [Path=/**]}]
+$ cat a.yaml | tollgate check -
+-: ok, 1 route
+$ tollgate check a.yaml -c - <wrong.yaml 2>&1 | grep -c '^-:2:23: error: `nowhere` is not an endpoint$'
+1
+$ (cat a.yaml; echo 'spring.config.import: x.yaml') | tollgate check -
+-: ok, 1 route
+$ echo 'via: other' | tollgate check - a.yaml --json; echo $?
+{\"files\":[\"-\"],\"valid\":true,\"routes\":0,\"diagnostics\":[{\"severity\":\"warning\",\"file\":\"-\",\"line\":1,\"column\":1,\"message\":\"no routes: every request gets 404\",\"help\":\"the smallest one: `routes: [{id: all, uri: \\\"echo:\\\", predicates: [Path=/**]}]`\"}]}
+{\"files\":[\"a.yaml\"],\"valid\":true,\"routes\":1,\"diagnostics\":[]}
+0
+$ tollgate check --json wrong.yaml >out; echo $?; grep -c hunter22 out; python3 -c 'import json; r = json.load(open(\"out\")); print(r[\"valid\"], r[\"routes\"], [(d[\"line\"], d[\"column\"], d[\"message\"]) for d in r[\"diagnostics\"] if \"nowhere\" in d[\"message\"]])'
+1
+0
+False None [(2, 23, '`nowhere` is not an endpoint')]
+$ tollgate check --json none.yaml; echo $?
+{\"files\":[\"none.yaml\"],\"valid\":false,\"routes\":null,\"diagnostics\":[{\"severity\":\"error\",\"file\":\"none.yaml\",\"line\":0,\"column\":0,\"message\":\"cannot read the file: No such file or directory (os error 2)\",\"help\":null}]}
+2
+$ tollgate check --json --overlay a.yaml 2>&1 | head -1
+error: the argument '--json' cannot be used with '--overlay'
+",
+    );
+}
+
+#[test]
 fn migrate_joins_files_and_profiles_and_accepts_their_warnings() {
     replay(
         "\

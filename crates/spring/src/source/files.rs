@@ -8,6 +8,9 @@ use thiserror::Error;
 use tollgate_document::diagnostics::{Format, Report, SourceFile};
 use tollgate_document::java_properties;
 
+/// Path that means standard input.
+const STDIN: &str = "-";
+
 /// Error of loading a configuration file.
 #[derive(Debug, Error)]
 pub enum LoadError {
@@ -36,14 +39,19 @@ impl LoadError {
         }
     }
 
-    /// Returns a line with the remedy for an unreadable file; empty if its error says enough.
+    /// Returns the remedy for an unreadable file; `None` if its error says enough.
     #[must_use]
-    pub fn help(&self) -> String {
-        let remedy = match self {
+    pub fn remedy(&self) -> Option<&'static str> {
+        match self {
             Self::Unreadable { source, .. } => remedy(source.kind()),
             Self::Invalid(_) => None,
-        };
-        remedy.map_or_else(String::new, |remedy| format!("  help: {remedy}\n"))
+        }
+    }
+
+    /// Returns a line with the [remedy](Self::remedy), or an empty text.
+    #[must_use]
+    pub fn help(&self) -> String {
+        self.remedy().map_or_else(String::new, |remedy| format!("  help: {remedy}\n"))
     }
 }
 
@@ -74,7 +82,8 @@ pub(super) fn read_one(
     max_bytes: usize,
 ) -> Result<SourceFile, LoadError> {
     let unreadable = |source: io::Error| LoadError::Unreadable { path: path.to_owned(), source };
-    let bytes = tollgate_bounded_file::read(path, max_bytes).map_err(|error| match error.kind() {
+    let opened = if path == Path::new(STDIN) { Path::new("/dev/stdin") } else { path };
+    let bytes = tollgate_bounded_file::read(opened, max_bytes).map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => {
             let message = "the files of a configuration have at most 16 MiB";
             unreadable(io::Error::new(ErrorKind::FileTooLarge, message))
