@@ -16,6 +16,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, unix};
+use tokio::sync::watch;
 
 use crate::admin::access::Peer;
 use crate::admin::admin_state::AdminState;
@@ -33,34 +34,45 @@ const MAX_CONNECTIONS: usize = 128;
 /// Pause after `accept` has failed.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Serves the admin port until the process ends.
-pub async fn port(listener: TcpListener, state: Arc<AdminState>) {
+/// Serves the admin port until the process ends. Accepts connections while `open` is true.
+pub async fn port(listener: TcpListener, state: Arc<AdminState>, open: watch::Receiver<bool>) {
     events::record(&state);
     let serve = |(stream, peer): (TcpStream, SocketAddr), state, slot| {
         serve_client(stream, peer.ip().to_canonical(), state, slot)
     };
-    accept(|| listener.accept(), serve, &state).await;
+    accept(|| listener.accept(), serve, &state, open).await;
 }
 
 /// Serves the Unix socket until the process ends. Its connections count apart from those of the port.
-pub async fn socket(listener: UnixListener, state: Arc<AdminState>) {
+pub async fn socket(listener: UnixListener, state: Arc<AdminState>, open: watch::Receiver<bool>) {
     events::record(&state);
     let serve =
         |(stream, _): (UnixStream, unix::SocketAddr), state, slot| serve_connection(stream, Peer::Socket, state, slot);
-    accept(|| listener.accept(), serve, &state).await;
+    accept(|| listener.accept(), serve, &state, open).await;
 }
 
 async fn accept<S, A, F>(
     accept: impl Fn() -> A,
     serve: impl Fn(S, Arc<AdminState>, Rc<ConnectionSlot>) -> F,
     state: &Arc<AdminState>,
+    mut open: watch::Receiver<bool>,
 ) where
     A: Future<Output = io::Result<S>>,
     F: Future<Output = ()> + 'static,
 {
     let slots = ConnectionSlots::new(MAX_CONNECTIONS);
     loop {
-        let Ok(accepted) = accept().await else {
+        let accepted = tokio::select! {
+            biased;
+            true = is_closed(&mut open) => {
+                if open.wait_for(|is_open| *is_open).await.is_err() {
+                    return;
+                }
+                continue;
+            }
+            accepted = accept() => accepted,
+        };
+        let Ok(accepted) = accepted else {
             tokio::time::sleep(BACK_OFF).await;
             continue;
         };
@@ -75,6 +87,11 @@ async fn accept<S, A, F>(
             }
         });
     }
+}
+
+/// Waits until another process accepts the connections. Returns false if that never happens.
+async fn is_closed(open: &mut watch::Receiver<bool>) -> bool {
+    open.wait_for(|is_open| !is_open).await.is_ok()
 }
 
 /// Serves a connection of the port, after a TLS handshake if the configuration has TLS.

@@ -79,9 +79,24 @@ pub fn bind(settings: &AdminSocket) -> Result<(UnixListener, SocketFile), Socket
 fn publish(socket: &Socket, temporary: &Path, settings: &AdminSocket) -> io::Result<SocketFile> {
     fs::set_permissions(temporary, Permissions::from_mode(settings.mode))?;
     socket.listen(BACKLOG)?;
-    let metadata = fs::symlink_metadata(temporary)?;
     fs::rename(temporary, &settings.path)?;
-    Ok(SocketFile { path: settings.path.clone(), device: metadata.dev(), inode: metadata.ino() })
+    SocketFile::at(&settings.path)
+}
+
+impl SocketFile {
+    /// Returns the file of a bound socket that another process has created, to be removed by this one.
+    ///
+    /// # Errors
+    /// There is no file.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        let metadata = fs::symlink_metadata(path)?;
+        Ok(Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
+    }
+
+    /// Leaves the file to another process.
+    pub fn leave(mut self) {
+        self.inode = 0;
+    }
 }
 
 /// Locks a folder against other gateways, until the file is dropped.

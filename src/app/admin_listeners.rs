@@ -8,6 +8,7 @@ use crate::admin::socket::{self, SocketFile};
 use crate::admin::{self, AdminState};
 use crate::app::sockets::{Sockets, SocketsError};
 use crate::app::start::StartError;
+use tokio::sync::watch;
 use tollgate_config::{Config, Management};
 use tollgate_proxy::server::listener;
 use tollgate_transport::executor::spawn_boxed;
@@ -21,6 +22,7 @@ pub(super) fn start_admin(
     config: &Config,
     state: &Arc<AdminState>,
     sockets: &mut Sockets,
+    open: watch::Receiver<bool>,
 ) -> Result<Option<SocketAddr>, StartError> {
     if !config.management.enabled {
         if sockets.admin.take().is_some() {
@@ -31,7 +33,7 @@ pub(super) fn start_admin(
     let address = SocketAddr::new(config.management.address, config.management.port);
     let bound = match sockets.admin.take() {
         Some(inherited) => Ok(vec![inherited]),
-        None => listener::bind(address, 1),
+        None => listener::bind(address, 1, config.server.reuse_port.get()),
     };
     let listener = match bound {
         Ok(mut listeners) => listeners.remove(0),
@@ -50,18 +52,23 @@ pub(super) fn start_admin(
     let bound = listener.local_addr()?;
     let served = tokio::net::TcpListener::from_std(listener.try_clone()?)?;
     sockets.admin = Some(listener);
-    spawn_boxed(admin::serve::port(served, Arc::clone(state)));
+    spawn_boxed(admin::serve::port(served, Arc::clone(state), open));
     Ok(Some(bound))
 }
 
-/// Opens the Unix socket of the admin port, if the file has one, unless it was inherited: then it has no file of ours.
+/// Opens the Unix socket of the admin port, if the file has one, unless it was inherited. The file of an inherited socket
+/// belongs to the service manager or, after a handover, to this process.
 pub(super) fn start_admin_socket(
     config: &Config,
     state: &Arc<AdminState>,
     sockets: &mut Sockets,
+    open: watch::Receiver<bool>,
 ) -> Result<Option<SocketFile>, StartError> {
     let (listener, file) = match (sockets.admin_socket.take(), &config.management.socket) {
-        (Some(inherited), _) => (inherited, None),
+        (Some(inherited), settings) => {
+            let own = settings.as_ref().filter(|_| sockets.owns_socket_file);
+            (inherited, own.and_then(|settings| SocketFile::at(&settings.path).ok()))
+        }
         (None, Some(settings)) => {
             let failed = |source| StartError::AdminSocket { path: settings.path.clone(), source };
             let (listener, file) = socket::bind(settings).map_err(failed)?;
@@ -71,7 +78,8 @@ pub(super) fn start_admin_socket(
     };
     let served = tokio::net::UnixListener::from_std(listener.try_clone()?)?;
     sockets.admin_socket = Some(listener);
-    spawn_boxed(admin::serve::socket(served, Arc::clone(state)));
+    sockets.owns_socket_file = file.is_some();
+    spawn_boxed(admin::serve::socket(served, Arc::clone(state), open));
     Ok(file)
 }
 

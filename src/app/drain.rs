@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::app::process::{Process, WorkerThread};
+use crate::app::buckets;
+use crate::app::process::{End, Process, WorkerThread};
 use crate::app::service_manager;
 use crate::app::signals::ShutDownSignals;
 use tollgate_proxy::server::accept::Order;
@@ -18,10 +19,10 @@ const LOG_TIMEOUT_AFTER_SECOND_SIGNAL: Duration = Duration::from_millis(200);
 
 impl Process {
     /// Ends the process in order. A second signal cuts the wait short.
-    pub(super) async fn drain(mut self, signals: &mut ShutDownSignals) {
+    pub(super) async fn drain(mut self, end: End, signals: &mut ShutDownSignals) {
         let (log, spans) = (self.log.take(), self.spans.take());
         let log_timeout = tokio::select! {
-            () = self.finish() => LOG_TIMEOUT,
+            () = self.finish(end) => LOG_TIMEOUT,
             () = signals.next() => {
                 tracing::warn!("second signal: exiting immediately");
                 LOG_TIMEOUT_AFTER_SECOND_SIGNAL
@@ -36,23 +37,45 @@ impl Process {
     }
 
     /// Waits for in-flight requests, then writes the remaining usage.
-    async fn finish(mut self) {
-        drop((self.reload_requests, self.watchdog));
-        service_manager::stopping();
+    async fn finish(mut self, end: End) {
+        drop((self.reload_requests, self.watchdog, self.offers));
         self.admin.draining.store(true, Relaxed);
-        // Clients of the registries find other gateways while this one still serves.
-        self.registrations.leave().await;
-        self.redis_monitor.deregister().await;
         let (delay, timeout) = {
             let server = &self.config.borrow().server;
             (server.drain_delay.get(), server.shutdown_timeout.get())
         };
-        if !delay.is_zero() {
-            tracing::info!(?delay, "not ready: serving until the drain begins (second signal exits immediately)");
-            tokio::time::sleep(delay).await;
+        match end {
+            End::ShutDown => {
+                service_manager::stopping();
+                // Clients of the registries find other gateways while this one still serves.
+                self.registrations.leave().await;
+                self.redis_monitor.deregister().await;
+                if !delay.is_zero() {
+                    tracing::info!(
+                        ?delay,
+                        "not ready: serving until the drain begins (second signal exits immediately)"
+                    );
+                    tokio::time::sleep(delay).await;
+                }
+                tracing::info!(
+                    ?timeout,
+                    "shutting down: waiting for in-flight requests (second signal exits immediately)"
+                );
+            }
+            End::HandedOver { shares_sockets } => {
+                // Clients of the admin port still arrive in the queue of a socket of its own.
+                self.admin_open.send_replace(!shares_sockets);
+                // The new process has the registrations and the file.
+                if let Some(file) = self.admin_socket.take() {
+                    file.leave();
+                }
+                self.redis_monitor.deregister().await;
+                tracing::info!(?timeout, "handed over: waiting for in-flight requests (a signal exits immediately)");
+            }
         }
-        tracing::info!(?timeout, "shutting down: waiting for in-flight requests (second signal exits immediately)");
-        let leaves_queue = self.sockets.is_kept;
+        // A process that has not taken over yet leaves the sockets to the one before.
+        let is_waiting = matches!(*self.orders.borrow(), Order::Pause(_));
+        let leaves_queue = self.sockets.is_kept || end == End::HandedOver { shares_sockets: true } || is_waiting;
         // The workers close the last duplicates.
         drop(self.sockets);
         self.orders.send_replace(Order::Drain { timeout, leaves_queue });
@@ -62,6 +85,9 @@ impl Process {
                 let connections = closed.unwrap_or_default();
                 tracing::warn!(connections, "connections closed at the end of `server.shutdown-timeout`");
             }
+        }
+        if end == End::ShutDown && !is_waiting {
+            buckets::write(&self.config.borrow(), &self.admin.stores);
         }
         // Usage is complete only now: the last requests are counted when the workers end.
         self.metering.finish().await;

@@ -5,8 +5,11 @@
 //! thread with its own runtime; the main thread runs everything else.
 
 mod admin_listeners;
+mod buckets;
 pub mod descriptors;
 mod drain;
+mod handover;
+mod overlap;
 mod process;
 mod reader;
 pub mod reload;
@@ -55,8 +58,8 @@ impl Startup {
         let ended = local.block_on(&self.runtime, async {
             let mut shut_down = ShutDownSignals::new()?;
             let mut process = Process::start(source, loaded, self.sockets).await?;
-            process.reload_until_shutdown(source, &mut self.commands, &mut shut_down).await;
-            process.drain(&mut shut_down).await;
+            let end = process.reload_until_end(source, &mut self.commands, &mut shut_down).await;
+            process.drain(end, &mut shut_down).await;
             Ok(())
         });
         drop(local);

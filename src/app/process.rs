@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use tokio::sync::watch;
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, watch};
 use tollgate_config::Config;
 
 use crate::admin::socket::SocketFile;
@@ -27,6 +28,18 @@ use tollgate_transport::executor::OwnedTask;
 /// Thread of a worker. It returns the number of connections that it closed at the end.
 pub(super) type WorkerThread = JoinHandle<io::Result<usize>>;
 
+/// Reason for which the process ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// A signal.
+    ShutDown,
+    /// Another process has taken the listening sockets, or listens beside this one.
+    HandedOver {
+        /// True if it has the same sockets.
+        shares_sockets: bool,
+    },
+}
+
 /// A started gateway, as the main thread sees it.
 pub(super) struct Process {
     /// The running configuration.
@@ -38,13 +51,17 @@ pub(super) struct Process {
     /// Orders to the workers.
     pub(super) orders: watch::Sender<Order>,
     pub(super) sockets: Sockets,
+    /// Connections of processes that listen beside this one and take over.
+    pub(super) offers: mpsc::Receiver<UnixStream>,
     /// Notifies the watchdog of the service manager.
     pub(super) watchdog: OwnedTask,
     pub(super) workers: Vec<WorkerThread>,
     pub(super) admin: Arc<AdminState>,
     pub(super) reload_requests: ReloadRequests,
+    /// True while this process accepts connections of the admin port.
+    pub(super) admin_open: watch::Sender<bool>,
     /// File of the Unix socket, removed at the end.
-    pub(super) _admin_socket: Option<SocketFile>,
+    pub(super) admin_socket: Option<SocketFile>,
     pub(super) upstreams: UpstreamManager,
     /// Registrations of the gateway in registries.
     pub(super) registrations: Registrations,

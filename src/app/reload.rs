@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
-use crate::app::process::Process;
+use crate::app::handover::next_successor;
+use crate::app::process::{End, Process};
 use crate::app::reader::Reader;
 use crate::app::service_manager;
 use crate::app::signals::{Command, CommandSignals, ShutDownSignals};
@@ -45,38 +46,54 @@ enum Change {
     Services,
 }
 
+/// Commands that wait for the end of a reload.
+#[derive(Default)]
+struct Asked {
+    reload: bool,
+    hand_over: bool,
+}
+
 impl Process {
     /// Reloads on SIGHUP and on request of the admin port, and opens the access log again on SIGUSR1. Returns when a signal
-    /// asks for shutdown, also during a reload.
-    pub(super) async fn reload_until_shutdown(
+    /// asks for shutdown, also during a reload, or when another process serves after SIGUSR2.
+    pub(super) async fn reload_until_end(
         &mut self,
         source: &Source,
         commands: &mut CommandSignals,
         shut_down: &mut ShutDownSignals,
-    ) {
+    ) -> End {
         let log = self.log.clone();
-        let mut is_asked = false;
+        let mut asked = Asked::default();
         loop {
             let change = tokio::select! {
-                () = shut_down.next() => return,
-                () = async {}, if is_asked => Change::Configuration(None),
+                () = shut_down.next() => return End::ShutDown,
+                successor = next_successor(&mut self.offers, &mut asked.hand_over) => match self.hand_over_until(successor, shut_down).await {
+                    Some(end) => return end,
+                    None => continue,
+                },
+                () = async {}, if asked.reload => Change::Configuration(None),
                 command = commands.next() => {
-                    is_asked |= run(command, log.as_ref());
+                    asked.run(command, log.as_ref());
                     continue;
                 }
                 reply = self.reload_requests.recv() => Change::Configuration(reply),
                 () = self.upstreams.services_changed() => Change::Services,
             };
             // A change of services reads no file.
-            is_asked &= matches!(change, Change::Services);
+            asked.reload &= matches!(change, Change::Services);
             let mut follow = pin!(self.follow(change, source));
             loop {
                 tokio::select! {
-                    () = shut_down.next() => return,
+                    () = shut_down.next() => return End::ShutDown,
                     () = &mut follow => break,
-                    command = commands.next() => if run(command, log.as_ref()) {
-                        is_asked = true;
-                        tracing::info!("a change of the configuration is in progress; the reload follows it");
+                    command = commands.next() => {
+                        asked.run(command, log.as_ref());
+                        let next = match command {
+                            Command::Reload => "reload",
+                            Command::HandOver => "handover",
+                            Command::ReopenLogs => continue,
+                        };
+                        tracing::info!("a change of the configuration is in progress; the {next} follows it");
                     }
                 }
             }
@@ -200,14 +217,15 @@ impl Process {
     }
 }
 
-/// Runs a command of an operator. Returns true for a reload, which is left to the caller.
-fn run(command: Command, log: Option<&LogWriter>) -> bool {
-    match command {
-        Command::Reload => return true,
-        Command::ReopenLogs => reopen(log),
-        Command::Reserved => tracing::warn!("SIGUSR2 has no effect: it is reserved"),
+impl Asked {
+    /// Runs a command of an operator, or notes it.
+    fn run(&mut self, command: Command, log: Option<&LogWriter>) {
+        match command {
+            Command::Reload => self.reload = true,
+            Command::ReopenLogs => reopen(log),
+            Command::HandOver => self.hand_over = true,
+        }
     }
-    false
 }
 
 fn reopen(log: Option<&LogWriter>) {

@@ -13,26 +13,34 @@ use socket2::{Domain, SockAddr, Socket, Type};
 /// Time within which a worker that runs counts a beat, on a busy machine too.
 const LONGEST_BEAT: Duration = Duration::from_secs(5);
 
-/// The gateway accepts connections, or has reloaded its configuration.
+/// Counts of the seconds in which the workers run.
+pub(super) type Beats = Vec<Arc<AtomicU64>>;
+
+/// Reports that the gateway accepts connections, or has reloaded its configuration.
 pub(super) fn ready() {
     send("READY=1\n");
 }
 
-/// A reload begins. [`ready`] ends it.
+/// Reports that a reload begins. [`ready`] ends it.
 pub(super) fn reloading() {
     let now = clock_gettime(ClockId::Monotonic);
     let microseconds = i128::from(now.tv_sec) * 1_000_000 + i128::from(now.tv_nsec / 1_000);
     send(&format!("RELOADING=1\nMONOTONIC_USEC={microseconds}\n"));
 }
 
-/// The gateway shuts down.
+/// Reports a shutdown.
 pub(super) fn stopping() {
     send("STOPPING=1\n");
 }
 
+/// Reports the process that serves from now on.
+pub(super) fn main_process(pid: u32) {
+    send(&format!("MAINPID={pid}\nREADY=1\n"));
+}
+
 /// Notifies the watchdog twice in the interval that the service manager asks for, while the main thread and every worker
-/// run. `beats` are counted by the workers, once a second.
-pub(super) async fn notify_watchdog(beats: Vec<Arc<AtomicU64>>) {
+/// run.
+pub(super) async fn notify_watchdog(beats: Beats) {
     let Some(interval) = watchdog_interval(&|name| std::env::var(name).ok()) else { return };
     let timeout = interval.max(LONGEST_BEAT);
     let mut last: Vec<_> = beats.iter().map(|_| (0, Instant::now())).collect();

@@ -14,8 +14,8 @@ pub(super) enum Command {
     Reload,
     /// SIGUSR1: open the logs again, as logrotate and nginx's users expect.
     ReopenLogs,
-    /// SIGUSR2: reserved.
-    Reserved,
+    /// SIGUSR2: hand the listening sockets to a new process.
+    HandOver,
 }
 
 /// Signals that do not end the process. Their handlers are installed before the configuration is read; a signal that arrives
@@ -73,7 +73,7 @@ impl CommandSignals {
         tokio::select! {
             _ = self.hangup.recv() => Command::Reload,
             _ = self.user1.recv() => Command::ReopenLogs,
-            _ = self.user2.recv() => Command::Reserved,
+            _ = self.user2.recv() => Command::HandOver,
         }
     }
 }

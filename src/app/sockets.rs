@@ -1,18 +1,26 @@
-//! Listening sockets of the process: those that a service manager passes (`LISTEN_FDS`, sd_listen_fds(3)), or its own.
+//! Listening sockets of the process: those that a service manager passes (`LISTEN_FDS`, sd_listen_fds(3)), those of the
+//! gateway that it replaces, which passes them in the same way, or its own.
 
 use std::env;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::net::UnixListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
 
 use listenfd::ListenFd;
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Type};
 use thiserror::Error;
 use tollgate_config::Config;
 use tollgate_proxy::server::listener;
 
 /// Name of an inherited socket of the admin port (`FileDescriptorName=`). Sockets of other names are for traffic.
 const ADMIN: &str = "admin";
+/// Name of the connection to the gateway that hands its sockets over.
+const HANDOVER: &str = "handover";
+/// Name of sockets that this gateway hands over, for traffic or with a file, if no service manager keeps them.
+const OWN: &str = "own";
+/// Name of the others for traffic.
+const KEPT: &str = "kept";
 /// Upper bound of inherited sockets.
 const MAX_SOCKETS: usize = 1024;
 
@@ -31,6 +39,10 @@ pub(super) struct Sockets {
     pub(super) admin_socket: Option<UnixListener>,
     /// True if a service manager keeps the sockets for traffic open when the process ends.
     pub(super) is_kept: bool,
+    /// True if the file of the Unix socket belongs to the gateway, and not to a service manager.
+    pub(super) owns_socket_file: bool,
+    /// Connection to the gateway that hands its sockets over.
+    pub(super) predecessor: Option<UnixStream>,
 }
 
 /// Error of a listening socket.
@@ -62,7 +74,7 @@ pub enum SocketsError {
         number: usize,
         /// Name in `LISTEN_FDNAMES`.
         name: String,
-        /// What is wrong.
+        /// The reason.
         source: io::Error,
     },
     /// The process is out of file descriptors.
@@ -84,7 +96,7 @@ impl Sockets {
         let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
         let mut passed = ListenFd::from_env();
-        let mut sockets = Self::default();
+        let mut sockets = Self { is_kept: true, ..Self::default() };
         for index in 0..passed.len() {
             let name = names.next().unwrap_or_default();
             sockets.add(&mut passed, index, name).map_err(|source| {
@@ -92,20 +104,29 @@ impl Sockets {
                 SocketsError::Socket { number, name, source }
             })?;
         }
-        sockets.is_kept = !sockets.traffic.is_empty();
+        sockets.is_kept &= !sockets.traffic.is_empty();
         Ok(sockets)
     }
 
     fn add(&mut self, passed: &mut ListenFd, index: usize, name: &str) -> io::Result<()> {
+        if name == HANDOVER {
+            let (family, kind) = (Domain::UNIX.into(), Type::STREAM.into());
+            self.predecessor = passed.take_custom(index, family, kind, "unix stream socket")?;
+            return Ok(());
+        }
         match tcp_listener(passed, index) {
             Ok(socket) if name == ADMIN => self.admin = Some(socket),
-            Ok(socket) => self.traffic.push(socket),
-            Err(error) if name == ADMIN => {
+            Ok(socket) => {
+                self.is_kept &= name != OWN || self.predecessor.is_none();
+                self.traffic.push(socket);
+            }
+            Err(error) if name == ADMIN || name == OWN => {
                 // The error of a socket of neither kind names TCP.
                 let socket = passed.take_unix_listener(index).ok().flatten().ok_or(error)?;
                 require_listener(SockRef::from(&socket))?;
                 socket.set_nonblocking(true)?;
                 self.admin_socket = Some(socket);
+                self.owns_socket_file = name == OWN;
             }
             Err(error) => return Err(error),
         }
@@ -115,16 +136,39 @@ impl Sockets {
     /// Binds the sockets for traffic, unless they were inherited, and distributes them among the workers.
     pub(super) fn of_workers(&mut self, config: &Config) -> Result<Vec<Vec<TcpListener>>, SocketsError> {
         let workers = config.server.workers().get();
-        if self.is_kept {
-            tracing::info!(sockets = self.traffic.len(), "listening on inherited sockets: `server.port` has no effect");
+        let address = SocketAddr::new(config.server.address.get(), config.server.port.get());
+        if let Some(inherited) = self.traffic.first() {
+            let inherited = inherited.local_addr()?;
+            if self.is_kept {
+                tracing::info!(
+                    sockets = self.traffic.len(),
+                    "listening on inherited sockets: `server.port` has no effect"
+                );
+            } else if address.port() != 0 && address.port() != inherited.port() {
+                tracing::warn!(%address, %inherited, "a changed `server.port` takes effect at a restart without handover");
+            }
         } else {
-            let address = SocketAddr::new(config.server.address.get(), config.server.port.get());
-            self.traffic = listener::bind(address, workers).map_err(|source| {
+            self.traffic = listener::bind(address, workers, config.server.reuse_port.get()).map_err(|source| {
                 let remedy = if source.kind() == io::ErrorKind::AddrInUse { REMEDY } else { "" };
                 SocketsError::Listen { address, setting: "server.port", remedy, source }
             })?;
         }
         Ok(listener::spread(&self.traffic, workers)?)
+    }
+
+    /// Returns duplicates for a new process, with their names, and its end of the connection to this one.
+    pub(super) fn duplicates(&self, connection: UnixStream) -> io::Result<Vec<(&'static str, OwnedFd)>> {
+        let mut passed = vec![(HANDOVER, connection.into())];
+        for socket in &self.traffic {
+            passed.push((if self.is_kept { KEPT } else { OWN }, socket.try_clone()?.into()));
+        }
+        if let Some(socket) = &self.admin {
+            passed.push((ADMIN, socket.try_clone()?.into()));
+        }
+        if let Some(socket) = &self.admin_socket {
+            passed.push((if self.owns_socket_file { OWN } else { ADMIN }, socket.try_clone()?.into()));
+        }
+        Ok(passed)
     }
 }
 

@@ -5,20 +5,22 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::admin::socket::SocketError;
 use crate::admin::{AdminState, ConfigState, on_traffic, port_needs_identity};
 use crate::app::admin_listeners::{start_admin, start_admin_socket};
+use crate::app::buckets;
 use crate::app::descriptors;
+use crate::app::handover::{Predecessor, begin_to_serve};
+use crate::app::overlap;
 use crate::app::process::{Process, WorkerThread};
 use crate::app::reader::Reader;
 use crate::app::reload::{Source, with_services};
-use crate::app::service_manager;
+use crate::app::service_manager::{self, Beats};
 use crate::app::sockets::{Sockets, SocketsError};
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_discovery::Registrations;
@@ -83,7 +85,9 @@ impl Process {
         let listeners = sockets.of_workers(&loaded.config)?;
         let address = sockets.traffic[0].local_addr()?;
         let log = open_access_log(&loaded.config)?;
-        let stores = SharedStores::new(&loaded.config);
+        let connection = sockets.predecessor.take().or_else(|| overlap::connect(&loaded.config));
+        let mut predecessor = connection.map(Predecessor::new).transpose()?;
+        let stores = start_stores(&loaded.config, predecessor.as_mut()).await;
         let upstreams = Arc::<Upstreams>::default();
         let (manager, Loaded { config, notes }) = start_upstreams(&upstreams, loaded, source).await;
         let config = Arc::new(config);
@@ -105,13 +109,19 @@ impl Process {
             log.clone(),
             spans.as_ref().map(|spans| Arc::clone(spans.stats())),
         );
-        let admin_address = start_admin(&config, &admin, &mut sockets)?;
-        let admin_socket = start_admin_socket(&config, &admin, &mut sockets)?;
+        let (orders, orders_receiver) = watch::channel(match &predecessor {
+            Some(_) => Order::Pause(Arc::new(Semaphore::new(0))),
+            None => Order::Serve,
+        });
+        let (admin_open, open) = watch::channel(predecessor.is_none());
+        let (offer, offers) = mpsc::channel(1);
+        spawn_boxed(overlap::offer(Arc::clone(&config), open.clone(), offer));
+        let admin_address = start_admin(&config, &admin, &mut sockets, open.clone())?;
+        let admin_socket = start_admin_socket(&config, &admin, &mut sockets, open)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
         let generation = Arc::new(SharedGeneration::new(Arc::clone(&config), &stores, &metrics, tracing.is_some()));
         let reader = Reader::start()?;
         let (generation_sender, generation_receiver) = watch::channel(Arc::clone(&generation));
-        let (orders, orders_receiver) = watch::channel(Order::Serve);
         let refused = admin_address.filter(|address| !port_needs_identity(address.ip(), &config.management));
         let listeners = listeners.into_iter().zip(top_queries).collect();
         let receivers = (generation_receiver, orders_receiver);
@@ -120,7 +130,8 @@ impl Process {
         let metering = Metering::start(&stores, config_receiver.clone())?;
         let redis_monitor = RedisMonitor::start(&stores, config_receiver);
         announce(address, admin_address, &config);
-        spawn_boxed(report_ready(started, Arc::clone(&admin)));
+        let accepting = (orders.clone(), admin_open.clone());
+        spawn_boxed(begin_to_serve(started, predecessor, accepting, Arc::clone(&admin)));
         let mut registrations = Registrations::default();
         registrations.apply(&config.registrations, address, config.server.tls.is_some()).await;
         reader.keep(generation, metrics);
@@ -132,11 +143,13 @@ impl Process {
             reader,
             orders,
             sockets,
+            offers,
             watchdog: OwnedTask::start(service_manager::notify_watchdog(beats)),
             workers,
             admin,
             reload_requests,
-            _admin_socket: admin_socket,
+            admin_open,
+            admin_socket,
             upstreams: manager,
             #[cfg(feature = "jwt")]
             jwks,
@@ -146,6 +159,19 @@ impl Process {
             log,
         })
     }
+}
+
+/// Creates the stores, for the buckets that `predecessor` will send, or with those that an earlier process has left in a file.
+async fn start_stores(config: &Config, predecessor: Option<&mut Predecessor>) -> Arc<SharedStores> {
+    if let Some(predecessor) = predecessor
+        && let Some(key) = predecessor.hash_key(config.server.handover_timeout.get()).await
+    {
+        return SharedStores::with_hash_key(config, Some(key));
+    }
+    let Some(left) = buckets::read(config) else { return SharedStores::new(config) };
+    let stores = SharedStores::with_hash_key(config, buckets::hash_key(&left));
+    buckets::restore(&stores, &left);
+    stores
 }
 
 /// Starts discovery and health checks. The configuration gets the routes of the services that registries know.
@@ -193,12 +219,12 @@ fn start_workers(
     refused: Option<SocketAddr>,
     tracing: Option<&Tracing>,
     (generation, orders): (watch::Receiver<Arc<SharedGeneration>>, watch::Receiver<Order>),
-) -> io::Result<(Vec<WorkerThread>, Vec<Arc<AtomicU64>>, mpsc::Receiver<Infallible>)> {
+) -> io::Result<(Vec<WorkerThread>, Beats, mpsc::Receiver<Infallible>)> {
     let max_connections = admin.config.load().server.max_connections.get().get();
     let max_connections = descriptors::client_connections(max_connections, listeners.len());
     let gate = Gate::new(max_connections, listeners.len(), Arc::clone(&admin.connections));
     let (starting, started) = mpsc::channel(1);
-    let beats: Vec<_> = listeners.iter().map(|_| Arc::<AtomicU64>::default()).collect();
+    let beats: Beats = listeners.iter().map(|_| Arc::default()).collect();
     let threads = listeners.into_iter().zip(&beats).enumerate().map(|(number, ((listeners, top_queries), beat))| {
         let worker = Worker {
             number,
@@ -221,14 +247,6 @@ fn start_workers(
     });
     let threads = threads.collect::<io::Result<_>>()?;
     Ok((threads, beats, started))
-}
-
-/// Reports readiness when every worker has dropped its sender.
-async fn report_ready(mut started: mpsc::Receiver<Infallible>, admin: Arc<AdminState>) {
-    if started.recv().await.is_none() {
-        admin.ready.store(true, Relaxed);
-        service_manager::ready();
-    }
 }
 
 fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {

@@ -8,9 +8,10 @@ use std::process::{Command, Stdio};
 
 use command_fds::{CommandFdExt as _, FdMapping};
 
+use crate::lifecycle::yaml;
 use crate::support::client::Connection;
+use crate::support::clients::Slow;
 use crate::support::gateway::{Gateway, TOLLGATE};
-use crate::support::load::{Load, statuses};
 
 const ECHO: &str =
     "server: {workers: 2}\naccess-log: {output: off}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
@@ -88,20 +89,17 @@ fn inherited_sockets_serve_traffic_and_the_admin_port_and_outlive_the_process() 
 
 #[test]
 fn restarts_of_a_unit_under_load_lose_no_request() {
+    let slow = Slow::start();
     let socket = listener();
     let address = socket.local_addr().unwrap();
     let unit = Unit::new(vec![("tollgate.socket", socket.into())]);
+    std::fs::write(unit.folder.path().join("tollgate.yaml"), yaml(&slow.upstream, "")).unwrap();
     let mut gateway = unit.start();
-    let load = Load::start(&[address], 8, &["/a"]);
-    for _ in 0..3 {
-        load.more(200);
+    slow.over_restarts(address, || {
         gateway.signal("TERM");
         assert_eq!(gateway.wait().code(), Some(0));
         gateway = unit.start();
-    }
-    load.more(200);
-    let exchanges = load.stop();
-    assert_eq!(statuses(&exchanges), [(200, exchanges.len())]);
+    });
 }
 
 #[test]

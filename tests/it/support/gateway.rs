@@ -27,6 +27,9 @@ pub fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
+/// Line of a process that has handed over its sockets and finished its requests.
+const DRAINED: &str = "all requests finished";
+
 /// A running gateway; killed when dropped.
 pub struct Gateway {
     child: Child,
@@ -203,6 +206,22 @@ impl Gateway {
         line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
     }
 
+    /// Hands the sockets of the latest process to a new one, and waits until the former has drained.
+    pub fn hand_over(&self) {
+        let (before, drained) = (self.processes(), self.log.count(DRAINED));
+        signal(*before.last().unwrap(), "USR2");
+        self.log.wait_until(|lines| lines.iter().filter(|line| line.contains(DRAINED)).count() > drained);
+        assert_eq!(self.processes().len(), before.len() + 1);
+    }
+
+    /// Process ids: of the one that was started, and of those to which sockets were handed over.
+    pub fn processes(&self) -> Vec<u32> {
+        let log = self.log();
+        let starts = log.lines().filter(|line| line.contains("a new process starts"));
+        let pid = |line: &str| line.split("pid=").nth(1)?.split(' ').next()?.parse().ok();
+        [self.pid()].into_iter().chain(starts.filter_map(pid)).collect()
+    }
+
     /// Sends a signal to the gateway: `TERM`, `HUP`, `KILL` …
     pub fn signal(&self, name: &str) {
         signal(self.child.id(), name);
@@ -225,6 +244,13 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        for pid in self.processes().into_iter().skip(1) {
+            // A process that has ended may have been followed by another one with its number.
+            let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            if String::from_utf8_lossy(&arguments).contains("tollgate") {
+                let _ = Command::new("kill").arg("-KILL").arg(pid.to_string()).status();
+            }
+        }
         if std::thread::panicking() {
             eprintln!("--- the gateway's log ---\n{}", self.log());
         }

@@ -1,6 +1,7 @@
 //! Processes and servers that tests start. Everything listens on a free loopback port and ends with its handle.
 
 pub mod client;
+pub mod clients;
 pub mod dns;
 pub mod gateway;
 pub mod load;

@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 80_233),
+    (ALL, 81_026),
     ("config", 15_904),
     ("spring", 4_676),
     ("document", 2_747),
     ("proxy", 14_523),
-    ("limiter", 12_028),
+    ("limiter", 12_261),
     ("filters", 9_763),
     ("simulate", 3_039),
-    ("src", 8_365),
+    ("src", 8_930),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 835;
+const MAX_FILES: usize = 840;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

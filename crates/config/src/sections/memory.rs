@@ -1,10 +1,11 @@
 //! `memory` and `metering`: limits and counts that the gateway keeps in memory.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use crate::de::defaults::{Or, secs};
+use crate::de::defaults::{Flag, Or, secs};
 use crate::de::ranged::PositiveTime;
 
 /// Limits kept in memory.
@@ -14,6 +15,10 @@ use crate::de::ranged::PositiveTime;
 pub struct Memory {
     /// Maximum number of keys in memory. If a limiter has used its share, its new keys share buckets. Default {}, some tens of megabytes.
     pub max_keys: Or<NonZeroUsize, 1_000_000>,
+    /// Hands the buckets to the process that follows: on SIGUSR2, and in `state-file`. If false, each process starts with full buckets.
+    pub hand_over: Flag<true>,
+    /// File in which a process that ends leaves its buckets to the next one; its folder must be writable. Default: none.
+    pub state_file: Option<PathBuf>,
 }
 
 /// Delivery of the counts of `RequestCounter` to Redis.

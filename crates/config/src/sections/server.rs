@@ -26,6 +26,8 @@ pub struct Server {
     pub address: Or<Address, ALL_ADDRESSES>,
     /// Port to listen on; 0: any free port. Default {}, as in Spring Boot; the environment variable `SERVER_PORT` overrides it.
     pub port: Or<u16, 8080>,
+    /// Lets another gateway of the same user listen on this port and on the admin port at the same time, if its file has the setting too. The kernel distributes new connections among both, until one is shut down.
+    pub reuse_port: Flag<false>,
     /// Worker threads. Default: one per core.
     workers: Option<NonZeroUsize>,
     /// HTTP/2 settings.
@@ -70,6 +72,8 @@ pub struct Server {
     pub shutdown_timeout: Spanned<Or<Time, { secs(30) }>>,
     /// Time between the signal to shut down and the drain: readiness fails, and connections and requests are still served as before, until load balancers have noticed. It comes before `shutdown-timeout`. Default {}, for load balancers that are told in advance.
     pub drain_delay: Or<Time, { secs(0) }>,
+    /// Time in which a new process must serve after SIGUSR2. If it does not, it is ended and the old one goes on.
+    pub handover_timeout: Or<PositiveTime, { secs(60) }>,
     /// Encoded separators in paths.
     path: PathSettings,
     /// TLS. Default: none.

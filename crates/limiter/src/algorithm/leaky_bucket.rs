@@ -7,6 +7,8 @@
 //! Two turns are never closer than the interval, even after returned turns. Without a warm-up, a turn lasts exactly one
 //! interval per token of its cost.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::{LeakyBucket, WarmUp};
 
@@ -14,7 +16,7 @@ use crate::rule::{LeakyBucket, WarmUp};
 const MAX_GAPS: usize = 32;
 
 /// State of a queue: 24 bytes, and a box if it has gaps or a warm-up.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueState {
     /// Next free turn at the end of the queue: microseconds.
     free_at_us: u64,
@@ -23,14 +25,14 @@ pub struct QueueState {
     extra: Option<Box<Extra>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Extra {
     warm_up: Option<WarmUpState>,
     gaps: Box<[Gap]>,
 }
 
 /// Warm-up of a queue, under the rule that wrote it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct WarmUpState {
     /// Permits stored at `free_at_us`.
     permits: f64,
@@ -41,7 +43,7 @@ struct WarmUpState {
 }
 
 /// Time between turns that was given back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Gap {
     from_us: u64,
     to_us: u64,

@@ -1,6 +1,8 @@
 //! State of a key for rules with windows of several kinds: each length, and each way in which windows begin, has a window
 //! of its own.
 
+use serde::{Deserialize, Serialize};
+
 use crate::algorithm::Moment;
 #[cfg(feature = "redis")]
 use crate::rule::MAX_SAFE_INTEGER;
@@ -34,14 +36,14 @@ pub(super) trait LengthWindow: Copy {
 }
 
 /// Windows of a key by their kind. They take a box while rules with several kinds use the key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ByLength<W> {
     One(W),
     Several(Box<[Used<W>]>),
 }
 
 /// Window and the time of the last write of a rule with its kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Used<W> {
     pub(super) window: W,
     pub(super) at_us: u64,

@@ -79,6 +79,12 @@ pub trait State: Clone {
         self.expires_at_us() <= now.now_us
     }
 
+    /// Replaces the ids of flows by those of this process, of which `flows` has one for each of another process. Returns false
+    /// if there is none.
+    fn renumber(&mut self, _flows: &[u32]) -> bool {
+        true
+    }
+
     /// Returns the heap memory owned by the state, in bytes.
     fn heap_bytes(&self) -> usize {
         0

@@ -13,6 +13,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 #[cfg(feature = "redis")]
 pub(crate) use self::stored::StoredEntry;
 use self::windows::UsedWindows;
@@ -20,7 +22,7 @@ use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::SlidingWindowLog;
 
 /// State: tokens consumed within the last window.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log {
     expires_at_us: u64,
     /// Boxed to keep the table slots of all keys small.
@@ -52,7 +54,7 @@ enum Kind {
 }
 
 /// Consumed tokens by time, with prefix sums, so that a decision is a binary search.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Runs {
     /// Sum of all dropped tokens.
     dropped: u64,
@@ -61,7 +63,7 @@ struct Runs {
 }
 
 /// Tokens consumed within one grain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Run {
     /// Time of the last request.
     at_us: u64,

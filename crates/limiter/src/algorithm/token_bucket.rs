@@ -11,6 +11,8 @@
 
 mod debt;
 
+use serde::{Deserialize, Serialize};
+
 use self::debt::Debt;
 use super::{Algorithm, Moment, RuleVerdict, State};
 use crate::rule::{Flow, TokenBucket};
@@ -19,7 +21,7 @@ use crate::rule::{Flow, TokenBucket};
 ///
 /// Its debt at a time `t` is `(full_at - t) * per_tick - rem` units, and 0 from `full_at` on. The flow is the one
 /// under which the tokens were spent. The state holds no level, so a rule with another burst finds the same debt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
     /// Time at which the bucket is full again: microseconds, rounded up to a whole tick.
     pub(crate) full_at_us: u64,
@@ -117,6 +119,12 @@ impl State for Bucket {
     #[inline]
     fn expires_at_us(&self) -> u64 {
         self.full_at_us
+    }
+
+    fn renumber(&mut self, flows: &[u32]) -> bool {
+        let flow = flows.get(self.flow as usize);
+        self.flow = flow.copied().unwrap_or_default();
+        flow.is_some()
     }
 }
 

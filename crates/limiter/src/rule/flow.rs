@@ -1,5 +1,7 @@
 //! The refill of a token bucket in whole numbers.
 
+use serde::{Deserialize, Serialize};
+
 use parking_lot::RwLock;
 
 use super::{MAX_SAFE_INTEGER, RuleError};
@@ -12,9 +14,10 @@ const FILLS_WITHIN_US: u128 = 1 << 60;
 /// With a rate of `r` tokens per period of `p` µs, a unit is 1/`p` of a token. Exactly `r` units are added per
 /// microsecond, so no decision rounds. Redis' Lua counts exactly up to 2^53 units and 2^52 ticks to fill; with a rate
 /// of 1 per day that is a burst of 52,000. Larger buckets use longer ticks and larger units, the same in every store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Flow {
     /// Index in the list of all flows of this process.
+    #[serde(skip)]
     pub(crate) id: u32,
     /// Units added per tick.
     pub(crate) per_tick: u32,
@@ -72,7 +75,7 @@ impl Flow {
     }
 
     /// Returns this flow with the id of an equal flow, or with a new id.
-    fn interned(self) -> Self {
+    pub(crate) fn interned(self) -> Self {
         let equal = |flows: &[Self]| flows.iter().find(|flow| Self { id: self.id, ..**flow } == self).copied();
         if let Some(flow) = equal(&FLOWS.read()) {
             return flow;
@@ -83,6 +86,16 @@ impl Flow {
             flows.push(flow);
             flow
         })
+    }
+
+    /// Returns all flows by their id.
+    pub(crate) fn all() -> Vec<Self> {
+        FLOWS.read().clone()
+    }
+
+    /// Returns true if the flow of another process can be counted with.
+    pub(crate) fn is_valid(&self) -> bool {
+        self.per_tick > 0 && self.units > 0 && self.tick_us > 0
     }
 
     /// Returns this flow for a state with a debt of up to `bound` tokens.

@@ -28,7 +28,7 @@ const BACK_OFF: Duration = Duration::from_millis(100);
 const LOG_EVERY: Duration = Duration::from_secs(1);
 /// Time for which a draining gateway still accepts connections and takes requests on open ones. Clients and load
 /// balancers learn of the shutdown from the responses.
-const LAST_REQUESTS: Duration = Duration::from_secs(1);
+pub const LAST_REQUESTS: Duration = Duration::from_secs(1);
 /// Time limit for TCP handshakes that have begun when the listener stops. They are completed because the client may
 /// have sent its request with the last packet; closing the socket would reset it.
 const LAST_HANDSHAKES: Duration = Duration::from_millis(100);

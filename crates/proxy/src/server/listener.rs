@@ -17,14 +17,16 @@ const BACKLOG: i32 = 4096;
 /// A bind without `SO_REUSEPORT` comes first. With the option alone, a second gateway of the same user would join the
 /// first one and the conflict would go unnoticed.
 ///
+/// If `shares`, another process of the user may listen on the address too, and the kernel distributes connections among both.
+///
 /// The address `::` takes connections of IPv4 as well, and only those on a host without IPv6.
 ///
 /// # Errors
 /// The address is in use, does not belong to this host, or requires privileges.
-pub fn bind(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    match bind_all(address, count) {
+pub fn bind(address: SocketAddr, count: usize, shares: bool) -> io::Result<Vec<TcpListener>> {
+    match bind_all(address, count, shares) {
         Err(error) if address.is_ipv6() && address.ip().is_unspecified() && lacks_ipv6(&error) => {
-            bind_all((Ipv4Addr::UNSPECIFIED, address.port()).into(), count)
+            bind_all((Ipv4Addr::UNSPECIFIED, address.port()).into(), count, shares)
         }
         bound => bound,
     }
@@ -35,15 +37,16 @@ fn lacks_ipv6(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrNotAvailable || Socket::new(Domain::IPV6, Type::STREAM, None).is_err()
 }
 
-fn bind_all(address: SocketAddr, count: usize) -> io::Result<Vec<TcpListener>> {
-    let first = socket(address)?;
-    first.bind(&address.into())?;
-    if count <= 1 {
-        first.listen(BACKLOG)?;
-        return Ok(vec![first.into()]);
+fn bind_all(mut address: SocketAddr, count: usize, shares: bool) -> io::Result<Vec<TcpListener>> {
+    if !shares || address.port() == 0 {
+        let first = socket(address)?;
+        first.bind(&address.into())?;
+        if count <= 1 && !shares {
+            first.listen(BACKLOG)?;
+            return Ok(vec![first.into()]);
+        }
+        address = first.local_addr()?.as_socket().unwrap_or(address);
     }
-    let address = first.local_addr()?.as_socket().unwrap_or(address);
-    drop(first);
     (0..count)
         .map(|_| {
             let socket = socket(address)?;
@@ -144,11 +147,22 @@ mod tests {
     #[test]
     fn a_port_in_use_is_an_error_for_any_number_of_workers() {
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
-        let listeners = bind(any, 3).unwrap();
+        let listeners = bind(any, 3, false).unwrap();
         let taken = listeners[0].local_addr().unwrap();
         assert!(listeners.iter().all(|listener| listener.local_addr().unwrap() == taken));
         for count in [1, 3] {
-            assert_eq!(bind(taken, count).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            assert_eq!(bind(taken, count, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        }
+    }
+
+    #[test]
+    fn a_shared_port_has_room_for_another_process_that_shares_it() {
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        for count in [1, 3] {
+            let shared = bind(any, count, true).unwrap();
+            let address = shared[0].local_addr().unwrap();
+            assert_eq!(bind(address, count, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            assert_eq!(bind(address, 2, true).unwrap().len(), 2);
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use std::num::NonZeroU64;
 
+use serde::{Deserialize, Serialize};
+
 use crate::algorithm::{Moment, STEP_BACK_US};
 use crate::rule::{Align, FixedWindow, MAX_SAFE_INTEGER};
 
 /// Length of a window and where it begins, in 8 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct WindowKind(NonZeroU64);
 
 /// Window that contains one time, on the clock of its kind.

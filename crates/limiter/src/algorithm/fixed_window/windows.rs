@@ -1,16 +1,18 @@
 //! State of fixed windows: a window for each kind in use.
 
+use serde::{Deserialize, Serialize};
+
 use super::kind::{WindowKind, WindowTimes};
 use crate::algorithm::lengths::{ByLength, Counted, LengthWindow, Used};
 use crate::algorithm::{Moment, State};
 use crate::rule::{FixedWindow, MAX_SAFE_INTEGER};
 
 /// Windows of a key: 24 bytes, and a box while rules with several kinds of windows use it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Windows(ByLength<Window>);
 
 /// Latest window of one kind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Window {
     /// End of the window on the clock of its kind: microseconds.
     pub(super) ends_at_us: u64,

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::num::NonZeroU32;
 
+use serde::{Deserialize, Serialize};
+
 use crate::algorithm::{Moment, STEP_BACK_US, State};
 use crate::rule::{MAX_SAFE_INTEGER, Quota};
 
@@ -10,17 +12,17 @@ use crate::rule::{MAX_SAFE_INTEGER, Quota};
 const MAX_USED: i64 = MAX_SAFE_INTEGER as i64;
 
 /// Periods of a key: 32 bytes, and a box while rules with several calendars use it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaState(Kept);
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Kept {
     One(Period),
     Several(Box<[Period]>),
 }
 
 /// Latest period of one calendar in which the quota was used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Period {
     /// First use in the period: microseconds. A calendar that was new to the key continues the period of another one.
     pub(super) began_at_us: u64,

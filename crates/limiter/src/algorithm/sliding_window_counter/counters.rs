@@ -2,15 +2,17 @@
 
 use std::num::NonZeroU64;
 
+use serde::{Deserialize, Serialize};
+
 use crate::algorithm::lengths::{ByLength, Counted, LengthWindow, Used};
 use crate::algorithm::{Moment, State};
 
 /// Counters of a key: 32 bytes, and a box while rules with several lengths of windows use it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters(ByLength<Windows>);
 
 /// Tokens of the current and the previous window of one length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Windows {
     /// End of the current window: microseconds.
     pub(super) ends_at_us: u64,

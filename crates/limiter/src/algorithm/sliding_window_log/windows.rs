@@ -1,5 +1,7 @@
 //! Windows of the rules that use one log, so that a short window leaves what a longer one still counts.
 
+use serde::{Deserialize, Serialize};
+
 #[cfg(feature = "redis")]
 use crate::rule::MAX_SAFE_INTEGER;
 use crate::rule::SlidingWindowLog;
@@ -14,7 +16,7 @@ const MAX_KNOWN_LIMIT: u64 = SlidingWindowLog::EXACT_LIMIT;
 const LIMITS: u64 = 1 << 10;
 
 /// Window of a rule, and its last use.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UsedWindow {
     /// Length in microseconds; 0: none.
     pub(super) length_us: u64,
@@ -23,7 +25,7 @@ pub(super) struct UsedWindow {
 }
 
 /// Windows in use, shortest first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct UsedWindows([UsedWindow; MAX_WINDOWS]);
 
 impl UsedWindow {

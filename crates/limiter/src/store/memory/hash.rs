@@ -26,6 +26,11 @@ impl Hasher {
         Self { k0: word(&key[..8]), k1: word(&key[8..]) }
     }
 
+    /// Returns the secret key.
+    pub(super) fn to_bytes(self) -> [u8; 16] {
+        (u128::from(self.k1) << 64 | u128::from(self.k0)).to_le_bytes()
+    }
+
     /// Returns the hash of a key id within a scope.
     #[inline]
     pub(super) fn key(&self, scope: &[u8], id: &[u8]) -> KeyHash {

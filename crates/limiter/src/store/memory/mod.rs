@@ -41,6 +41,7 @@ mod places;
 mod quota;
 mod shard;
 mod shares;
+mod snapshot;
 mod table;
 
 use std::num::NonZeroUsize;
@@ -53,6 +54,7 @@ use self::hash::Hasher;
 use self::places::Places;
 use self::shard::{Shard, States, Stored};
 use self::shares::{Demand, Owner, Shares};
+pub use self::snapshot::{Snapshot, SnapshotError};
 use self::table::KeyHash;
 use super::{Check, Decision, Store};
 use crate::algorithm::{Algorithm, Moment, State};
@@ -121,6 +123,18 @@ impl MemoryStore {
             clock,
             max_keys,
         }
+    }
+
+    /// Replaces the secret key of the hashes by that of a [snapshot](Snapshot::hash_key). The store must be new.
+    #[must_use]
+    pub fn with_hash_key(self, key: [u8; 16]) -> Self {
+        Self { hasher: Hasher::new(key), ..self }
+    }
+
+    /// Returns the secret key of the hashes.
+    #[must_use]
+    pub fn hash_key(&self) -> [u8; 16] {
+        self.hasher.to_bytes()
     }
 
     /// Returns the number of stored keys, including expired ones that are not dropped yet.

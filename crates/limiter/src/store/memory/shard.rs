@@ -1,6 +1,9 @@
 //! Shard: the states behind one lock.
 
+use serde::{Deserialize, Serialize};
+
 use super::shares::{Demand, Owner, Released, Shares};
+use super::snapshot::Owners;
 use super::table::{KeyHash, Table};
 use crate::algorithm::fixed_window::Windows;
 use crate::algorithm::leaky_bucket::QueueState;
@@ -42,7 +45,29 @@ macro_rules! tables {
             }
         })+
 
+        /// States of [`Tables`] in a snapshot: fingerprints, owners and states.
+        #[derive(Serialize, Deserialize)]
+        pub(super) struct SavedTables {
+            $($table: Vec<(u64, usize, $state)>,)+
+        }
+
         impl Tables {
+            fn save(&self, now: Moment) -> SavedTables {
+                SavedTables { $($table: self.$table.live(now).collect(),)+ }
+            }
+
+            /// Adds the states that have not expired. Returns the owners of those that are new.
+            fn load(&mut self, saved: SavedTables, (owners, flows): (&Owners, &[u32]), now: Moment) -> Vec<Owner> {
+                let mut added = Vec::new();
+                $(for (fingerprint, owner, mut state) in saved.$table {
+                    let owner = owners.get(owner).copied().unwrap_or_default();
+                    if state.renumber(flows) && !state.is_expired(now) && self.$table.add(fingerprint, state, owner) {
+                        added.push(owner);
+                    }
+                })+
+                added
+            }
+
             fn sweep(&mut self, now: Moment, released: &mut Released) {
                 $(self.$table.sweep(now, released);)+
             }
@@ -88,6 +113,14 @@ pub(super) struct States {
 pub(super) struct Tick {
     pub(super) us: u64,
     pub(super) order: u32,
+}
+
+/// States of a shard in a snapshot.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SavedShard {
+    latest_us: u64,
+    tables: SavedTables,
+    shared: Option<SavedTables>,
 }
 
 /// Type of state that has a table.
@@ -179,6 +212,30 @@ impl States {
             shared.sweep(now, &mut Released::default());
         }
         self.shared.take_if(|shared| shared.slots() == 0);
+    }
+
+    /// Returns the states that have not expired at `now`.
+    pub(super) fn save(&self, now: Moment) -> SavedShard {
+        let shared = self.shared.as_ref().map(|shared| shared.save(now));
+        SavedShard { latest_us: self.latest.us, tables: self.tables.save(now), shared }
+    }
+
+    /// Adds the states of a snapshot, with the owners and flows that stand for its own. Returns the number of keys.
+    pub(super) fn load(
+        &mut self,
+        saved: SavedShard,
+        numbers: (&Owners, &[u32]),
+        now: Moment,
+        shares: &Mutex<Shares>,
+    ) -> usize {
+        self.latest = self.latest.max(Tick { us: saved.latest_us, order: 0 });
+        let added = self.tables.load(saved.tables, numbers, now);
+        let mut shares = shares.lock();
+        added.iter().for_each(|owner| shares.count(*owner));
+        if let Some(shared) = saved.shared {
+            self.shared.get_or_insert_default().load(shared, numbers, now);
+        }
+        added.len()
     }
 
     /// Returns the memory of the tables, in bytes.

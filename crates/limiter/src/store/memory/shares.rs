@@ -56,6 +56,11 @@ pub(super) enum Demand {
 
 impl Owner {
     const POOL: Self = Self(0);
+
+    /// Returns the position of the owner among all.
+    pub(super) fn index(self) -> usize {
+        self.0.into()
+    }
 }
 
 impl Released {
@@ -128,6 +133,20 @@ impl Shares {
         }
     }
 
+    /// Returns the scopes of the limiters by their number, from 1.
+    pub(super) fn scopes(&self) -> Vec<Option<(u64, u64)>> {
+        self.limiters.iter().map(|limiter| limiter.scope.map(KeyHash::parts)).collect()
+    }
+
+    /// Returns the owner for each owner of another process: the pool, then the limiters with these scopes.
+    pub(super) fn owners(&mut self, scopes: &[Option<(u64, u64)>]) -> Vec<Owner> {
+        let of_limiter = |scope: &Option<(u64, u64)>| {
+            let (shard, fingerprint) = (*scope)?;
+            self.number(KeyHash::new(shard, fingerprint)).map(Owner)
+        };
+        std::iter::once(Some(Owner::POOL)).chain(scopes.iter().map(of_limiter)).map(Option::unwrap_or_default).collect()
+    }
+
     /// Gives each of `declared` a share. Other limiters keep theirs while they have entries.
     pub(super) fn declare(&mut self, declared: &[(KeyHash, Arc<str>)]) {
         let names: HashMap<_, _> = declared.iter().map(|(scope, name)| (*scope, name)).collect();
@@ -180,7 +199,8 @@ impl Shares {
         Some(owner)
     }
 
-    fn count(&mut self, Owner(number): Owner) {
+    /// Counts an entry, with or without room.
+    pub(super) fn count(&mut self, Owner(number): Owner) {
         self.len += 1;
         *self.used_mut(number.into()) += 1;
     }

@@ -38,6 +38,11 @@ impl KeyHash {
         Self { shard, fingerprint }
     }
 
+    /// Returns both halves.
+    pub(super) fn parts(self) -> (u64, u64) {
+        (self.shard, self.fingerprint)
+    }
+
     /// Returns the index of the key's shard among `shards`, a power of two.
     #[inline]
     pub(super) fn shard(self, shards: usize) -> usize {
@@ -93,6 +98,23 @@ impl<S: State> Table<S> {
     #[inline]
     pub(super) fn get_mut(&mut self, hash: KeyHash) -> Option<&mut S> {
         self.find(hash).map(|index| &mut self.slots[index].state)
+    }
+
+    /// Returns the fingerprints, owners and states that have not expired at `now`.
+    pub(super) fn live(&self, now: Moment) -> impl Iterator<Item = (u64, usize, S)> {
+        let slots = self.slots.iter().zip(&self.owners).filter(move |(slot, _)| !slot.is_expired(now));
+        slots.map(|(slot, owner)| (slot.fingerprint, owner.index(), slot.state.clone()))
+    }
+
+    /// Adds a state of another process. Returns false if there is one of the key.
+    pub(super) fn add(&mut self, fingerprint: u64, state: S, owner: Owner) -> bool {
+        let hash = KeyHash { shard: 0, fingerprint };
+        let is_new = self.find(hash).is_none();
+        if is_new {
+            self.make_room();
+            self.insert_new(hash, state, owner);
+        }
+        is_new
     }
 
     /// Sets the state of a new or known key; grows the table if necessary.

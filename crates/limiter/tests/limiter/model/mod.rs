@@ -9,6 +9,7 @@
 //!   shared (`#name`) or alone;
 //! - costs from 0 to beyond every capacity; times that stand still, reach a promised time, skip days or move back;
 //! - some of the rules in a decision only observe;
+//! - restarts of the process, of which the next one gets a snapshot;
 //! - changed rules, corrections, and grants to quotas;
 //! - between any two decisions, another gateway or plan with other rules for the same keys, and resets of a key.
 

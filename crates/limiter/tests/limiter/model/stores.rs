@@ -7,13 +7,16 @@ use std::time::{Duration, Instant};
 
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::Quota;
-use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore};
+use tollgate_limiter::store::memory::{Clock, ManualClock, MemoryStore, Snapshot};
 use tollgate_limiter::store::redis::{RedisClient, RedisStore};
 use tollgate_limiter::store::{Check, Decision, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, Verdict};
 
 use super::number;
 use super::trace::Amount;
+
+/// Capacity of the memory store.
+const MAX_KEYS: NonZeroUsize = NonZeroUsize::new(1_000).unwrap();
 
 /// Memory store of one trace, and a shared Redis.
 pub(crate) struct Stores {
@@ -60,11 +63,20 @@ impl Stores {
         static UNUSED_FALLBACK: LazyLock<Arc<MemoryStore>> =
             LazyLock::new(|| Arc::new(MemoryStore::new(NonZeroUsize::MIN)));
         let clock = Arc::new(ManualClock::default());
-        let keys = NonZeroUsize::new(1_000).unwrap();
         let redis = RedisStore::new(Arc::clone(client), UNUSED_FALLBACK.clone(), OnStoreFailure::Deny)
             .with_clock(clock.clone())
             .denial_cache(false);
-        Self { memory: MemoryStore::with_clock(keys, clock.clone()), clock, redis }
+        Self { memory: MemoryStore::with_clock(MAX_KEYS, clock.clone()), clock, redis }
+    }
+
+    /// Replaces the memory store by one that is restored from its snapshot, as a new process does.
+    pub(crate) fn restart(&mut self) {
+        let bytes = self.memory.snapshot();
+        let snapshot = Snapshot::read(&bytes).unwrap();
+        let clock = Arc::<ManualClock>::clone(&self.clock);
+        let memory = MemoryStore::with_clock(MAX_KEYS, clock).with_hash_key(snapshot.hash_key());
+        memory.restore(&snapshot).unwrap();
+        self.memory = memory;
     }
 
     pub(crate) fn now(&self) -> u64 {

@@ -44,6 +44,8 @@ pub(super) enum Step {
     /// Enforced and observed checks in one step.
     Stage([Vec<Part>; 2]),
     Reset(usize),
+    /// Another process takes the place of that with the memory store.
+    Restart,
     Settle {
         slot: usize,
         id: usize,
@@ -86,6 +88,8 @@ pub(crate) struct Trace<'e> {
     pub(super) rng: Rng,
     /// Chooses the observed checks. Of its own, so that traces without them stay the same.
     observe: Rng,
+    /// Chooses the decisions before which the process of the memory store is replaced by another one. Of its own likewise.
+    restarts: Rng,
     pub(super) stores: Stores,
     pub(super) slots: Vec<Slot>,
     pub(super) steps: Vec<Step>,
@@ -103,7 +107,7 @@ pub(crate) struct Trace<'e> {
 impl<'e> Trace<'e> {
     /// `run` separates the keys of repeated runs of one trace.
     pub(crate) fn new(seed: u64, run: u32, client: &Arc<RedisClient>, expiry: Option<&'e mut Expiry>) -> Self {
-        let (mut rng, observe) = (Rng::new(seed), Rng::new(!seed));
+        let (mut rng, observe, restarts) = (Rng::new(seed), Rng::new(!seed), Rng::new(seed ^ 0x7265_7374));
         let count = if rng.chance(1, 3) { 1 } else { rng.within(2, 4) } as usize;
         let in_list = count > 1 || rng.chance(1, 4);
         let slot = |at: usize, rng: &mut Rng| {
@@ -123,7 +127,19 @@ impl<'e> Trace<'e> {
         let stores = Stores::new(client);
         stores.clock.set(START + rng.below(100_000 * SECOND));
         let (grants, visits, promised) = Default::default();
-        Self { rng, observe, stores, slots, steps: Vec::new(), grants, visits, promised, expiry, keeper: None }
+        Self {
+            rng,
+            observe,
+            restarts,
+            stores,
+            slots,
+            steps: Vec::new(),
+            grants,
+            visits,
+            promised,
+            expiry,
+            keeper: None,
+        }
     }
 
     /// Lets `keeper` keep the keys, however long the trace takes.
@@ -173,6 +189,10 @@ impl<'e> Trace<'e> {
     }
 
     async fn decide(&mut self) -> Result<(), String> {
+        if self.restarts.chance(1, 5) {
+            self.steps.push(Step::Restart);
+            self.stores.restart();
+        }
         let mut parts = self.parts();
         self.visits.push(self.stores.now());
         self.promised.clear();

@@ -16,7 +16,7 @@ use tollgate_limiter::store::redis::{
     Gateways, LockSettings, LockedStore, RedisClient, RedisPlans, RedisStats, RedisStore, Retry,
 };
 
-pub use self::shared_stores::SharedStores;
+pub use self::shared_stores::{RestoreError, SharedStores};
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
 };

@@ -4,14 +4,15 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use thiserror::Error;
 use tollgate_limiter::concurrency::SlotTable;
 use tollgate_limiter::metering::Ledger;
-use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::memory::{MemoryStore, Snapshot, SnapshotError};
 use tollgate_limiter::store::redis::{
     Breakers, GatewayCount, LockStats, OverrideTable, RedisClient, RedisStats, RedisStatus,
 };
 
-use crate::state::clock::StoreClock;
+use crate::state::clock::{FromFuture, StoreClock};
 use crate::state::filters::{CircuitBreakers, ResponseCaches};
 use crate::state::overrides::{Override, OverrideError, OverrideTarget, Overrides};
 use crate::state::redis_servers::RedisServers;
@@ -49,13 +50,35 @@ pub struct SharedStores {
     pub overrides: Arc<Overrides>,
 }
 
+/// Reason why the buckets of another process are not used.
+#[derive(Debug, Error)]
+pub enum RestoreError {
+    /// They are from the future.
+    #[error(transparent)]
+    Future(#[from] FromFuture),
+    /// They do not fit.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+}
+
 impl SharedStores {
     /// Creates empty stores of the sizes in `config`. Connects to nothing.
     #[must_use]
     pub fn new(config: &Config) -> Arc<Self> {
+        Self::with_hash_key(config, None)
+    }
+
+    /// Creates empty stores that can [continue](Self::restore) those of another process, with its secret key of hashes.
+    #[must_use]
+    pub fn with_hash_key(config: &Config, hash_key: Option<[u8; 16]>) -> Arc<Self> {
         let clock = Arc::<StoreClock>::default();
+        let memory = MemoryStore::with_clock(config.memory.max_keys.get(), Arc::<StoreClock>::clone(&clock));
+        let memory = match hash_key {
+            Some(key) => memory.with_hash_key(key),
+            None => memory,
+        };
         let stores = Arc::new(Self {
-            memory: Arc::new(MemoryStore::with_clock(config.memory.max_keys.get(), Arc::<StoreClock>::clone(&clock))),
+            memory: Arc::new(memory),
             places: Mutex::default(),
             clock,
             ledger: Arc::new(Ledger::new(config.metering.max_cells.get().get())),
@@ -73,6 +96,15 @@ impl SharedStores {
         });
         stores.declare_limiters(config);
         stores
+    }
+
+    /// Adds the buckets of another process. Returns the number of keys.
+    ///
+    /// # Errors
+    /// They are from the future, or of a store with fewer shards.
+    pub fn restore(&self, snapshot: &Snapshot<'_>) -> Result<usize, RestoreError> {
+        self.clock.resume(snapshot.taken_at_us())?;
+        Ok(self.memory.restore(snapshot)?)
     }
 
     /// Gives each limiter of `config` its share of the keys in memory, keeps the states of renamed rules, and applies

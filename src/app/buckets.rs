@@ -1,0 +1,111 @@
+//! Buckets in memory over a restart: in a file, or from the process before.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use tollgate_config::Config;
+use tollgate_limiter::store::memory::Snapshot;
+use tollgate_proxy::state::stores::{RestoreError, SharedStores};
+
+/// Upper bound of a snapshot: one of a million keys takes some forty megabytes.
+pub(super) const MAX_BYTES: usize = 1 << 30;
+/// Permissions of the file: it has the secret key of the hashes.
+const MODE: u32 = 0o600;
+
+/// Returns the bytes that a process has left in the file of `config`; none without a file.
+pub(super) fn read(config: &Config) -> Option<Vec<u8>> {
+    let path = path(config)?;
+    let bytes = match read_regular(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            tracing::info!(path = %path.display(), "no buckets of an earlier process in `memory.state-file`");
+            return None;
+        }
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "buckets not restored, they start full: `memory.state-file` is unreadable");
+            return None;
+        }
+    };
+    match Snapshot::read(&bytes) {
+        Ok(_) => Some(bytes),
+        Err(error) => {
+            log_unusable(&error.into());
+            None
+        }
+    }
+}
+
+fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.is_file() {
+        tollgate_bounded_file::read(path, MAX_BYTES)
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
+    }
+}
+
+/// Returns the secret key of the hashes in checked bytes.
+pub(super) fn hash_key(bytes: &[u8]) -> Option<[u8; 16]> {
+    Snapshot::read(bytes).ok().map(|snapshot| snapshot.hash_key())
+}
+
+/// Adds the buckets of another process to `stores`. Bytes that cannot be used are logged, and the buckets start full.
+pub(super) fn restore(stores: &SharedStores, bytes: &[u8]) {
+    let restored = Snapshot::read(bytes).map_err(RestoreError::from).and_then(|snapshot| stores.restore(&snapshot));
+    match restored {
+        Ok(keys) => tracing::info!(keys, "buckets of the process before restored"),
+        Err(error) => log_unusable(&error),
+    }
+}
+
+fn log_unusable(error: &RestoreError) {
+    tracing::warn!("buckets of the process before not restored, they start full: {error}");
+}
+
+/// Returns the buckets for the process that follows; `None` if it shall start with full ones.
+pub(super) fn snapshot(config: &Config, stores: &SharedStores) -> Option<Vec<u8>> {
+    if !config.memory.hand_over.get() {
+        return None;
+    }
+    let bytes = stores.memory.snapshot();
+    if bytes.len() > MAX_BYTES {
+        tracing::warn!(
+            bytes = bytes.len(),
+            max = MAX_BYTES,
+            "too many buckets: the next process starts with full ones"
+        );
+        return None;
+    }
+    Some(bytes)
+}
+
+/// Leaves the buckets in the file of `config`, if it has one. The file appears when it is complete.
+pub(super) fn write(config: &Config, stores: &SharedStores) {
+    let Some((path, bytes)) = path(config).zip(snapshot(config, stores)) else { return };
+    match replace(path, &bytes) {
+        Ok(()) => tracing::info!(path = %path.display(), bytes = bytes.len(), "buckets left in `memory.state-file`"),
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "buckets lost, the next process starts with full ones: `memory.state-file` cannot be written");
+        }
+    }
+}
+
+fn path(config: &Config) -> Option<&Path> {
+    config.memory.state_file.as_deref().filter(|_| config.memory.hand_over.get())
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".new");
+    let temporary = PathBuf::from(temporary);
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    // Its own file: no link of another user is followed.
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, path)
+}

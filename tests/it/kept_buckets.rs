@@ -1,0 +1,215 @@
+//! Buckets in memory over a restart: they are handed to the next process, by SIGUSR2 or in a file.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use crate::support::gateway::Gateway;
+use crate::support::load::{Load, statuses};
+use crate::support::upstream::Upstream;
+
+/// One rule of each algorithm, which admits some requests and then none for an hour.
+const RULES: [&str; 9] = [
+    "algorithm: token-bucket, replenish-rate: 1, period: 1h, burst-capacity: 3",
+    "algorithm: gcra, replenish-rate: 1, period: 1h, burst-capacity: 3",
+    "algorithm: fixed-window, limit: 3, window: 1h",
+    "algorithm: fixed-window, limit: 3, window: year",
+    "algorithm: sliding-window-log, limit: 3, window: 1h",
+    "algorithm: sliding-window-counter, limit: 3, window: 365d",
+    "algorithm: leaky-bucket, rate: 1, period: 1h, max-queue: 0",
+    "algorithm: quota, allowance: 3",
+    "algorithm: quota, allowance: 3, reset: year",
+];
+
+fn yaml(memory: &str) -> String {
+    let route = |(number, rule): (usize, &&str)| {
+        format!(
+            "- {{id: r{number}, uri: 'echo:', predicates: [Path=/{number}], filters: [{{name: RequestRateLimiter, \
+             args: {{{rule}, key-resolver: 'header:x-key'}}}}]}}\n"
+        )
+    };
+    let routes: String = RULES.iter().enumerate().map(route).collect();
+    format!("server: {{address: 127.0.0.1, workers: 2}}\nmemory: {{{memory}}}\nroutes:\n{routes}")
+}
+
+/// Returns the statuses of a request to each route.
+fn ask(gateway: &Gateway, key: &str) -> Vec<u16> {
+    let ask = |number| gateway.connect().request("GET", &format!("/{number}"), &[("X-Key", key)], b"").status;
+    (0..RULES.len()).map(ask).collect()
+}
+
+fn spend(gateway: &Gateway) {
+    assert_eq!(ask(gateway, "k"), [200; RULES.len()]);
+    while ask(gateway, "k").contains(&200) {}
+}
+
+fn stop(gateway: &mut Gateway) {
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
+}
+
+struct StateFile {
+    folder: tempfile::TempDir,
+    yaml: String,
+}
+
+impl StateFile {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let yaml = yaml(&format!("state-file: '{}'", folder.path().join("buckets").display()));
+        Self { folder, yaml }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("buckets")
+    }
+
+    fn start(&self) -> Gateway {
+        Gateway::start(&self.yaml)
+    }
+
+    /// Starts a gateway that does not use the file. It warns, and serves with full buckets.
+    fn is_ignored(&self, message: &str) {
+        let mut gateway = self.start();
+        let line = gateway.logged("not restored, they start full");
+        assert!(line.contains("WARN") && line.contains(message), "{message}: {line}");
+        spend(&gateway);
+        gateway.signal("KILL");
+        gateway.wait();
+    }
+}
+
+#[test]
+fn spent_keys_stay_spent_over_handovers_under_every_algorithm() {
+    let gateway = Gateway::start(&yaml(""));
+    spend(&gateway);
+    for _ in 0..2 {
+        gateway.hand_over();
+        assert_eq!(ask(&gateway, "k"), [429; RULES.len()]);
+    }
+    assert_eq!(ask(&gateway, "another"), [200; RULES.len()]);
+}
+
+#[test]
+fn a_handover_under_load_admits_no_fresh_burst() {
+    let upstream = Upstream::ok("hello");
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 2}}\nroutes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: \
+         [{{name: RequestRateLimiter, args: {{algorithm: quota, allowance: 3000, key-resolver: 'header:x-key'}}}}]}}]\n",
+        upstream.uri()
+    ));
+    let clients = 8;
+    let load = Load::start(&[gateway.address], clients, &["/a"]);
+    load.more(500);
+    gateway.hand_over();
+    load.more(500);
+    gateway.hand_over();
+    load.more(6_000);
+    let exchanges = load.stop();
+    let admitted = exchanges.iter().filter(|exchange| exchange.status() == 200).count();
+    println!("{admitted} of 3000 admitted in {} requests", exchanges.len());
+    assert!(statuses(&exchanges).iter().all(|(status, _)| [200, 429].contains(status)), "{:?}", statuses(&exchanges));
+    // A request that a client sends at the very moment of the snapshot may be admitted twice.
+    assert!((3_000..=3_000 + 2 * clients).contains(&admitted), "{admitted}");
+}
+
+#[test]
+fn spent_keys_stay_spent_over_a_restart_with_a_file() {
+    let state = StateFile::new();
+    let mut gateway = state.start();
+    spend(&gateway);
+    stop(&mut gateway);
+    let metadata = fs::metadata(state.path()).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(state.folder.path()).unwrap().count(), 1, "no temporary file stays");
+    for _ in 0..2 {
+        let mut gateway = state.start();
+        gateway.logged("buckets of the process before restored");
+        assert_eq!(ask(&gateway, "k"), [429; RULES.len()]);
+        assert_eq!(ask(&gateway, "another").len(), RULES.len());
+        stop(&mut gateway);
+    }
+}
+
+#[test]
+fn buckets_are_not_kept_if_the_setting_says_so() {
+    let state = StateFile::new();
+    let off = state.yaml.replace("memory: {", "memory: {hand-over: false, ");
+    let mut gateway = Gateway::start(&off);
+    spend(&gateway);
+    gateway.hand_over();
+    spend(&gateway);
+    gateway.wait();
+    let last = gateway.processes().pop().unwrap();
+    crate::support::gateway::signal(last, "TERM");
+    crate::support::eventually("the last process ends", || !Path::new(&format!("/proc/{last}/fd/0")).exists());
+    assert!(!state.path().exists());
+}
+
+#[test]
+fn a_file_that_cannot_be_used_is_ignored_with_a_warning() {
+    let state = StateFile::new();
+    let mut gateway = state.start();
+    gateway.logged("no buckets of an earlier process");
+    spend(&gateway);
+    stop(&mut gateway);
+    let good = fs::read(state.path()).unwrap();
+    let write = |bytes: &[u8]| fs::write(state.path(), bytes).unwrap();
+    write(b"");
+    state.is_ignored("it holds no buckets");
+    write(b"[[1, 2], [3, 4]] and other notes of mine");
+    state.is_ignored("it holds no buckets");
+    write(&[&good[..16], &[2, 0, 0, 0], &good[20..]].concat());
+    state.is_ignored("its version is 2, and this program reads version 1");
+    write(&good[..good.len() / 2]);
+    state.is_ignored("cut short or changed");
+    write(&[&good[..], b"x"].concat());
+    state.is_ignored("cut short or changed");
+    fs::remove_file(state.path()).unwrap();
+    symlink("/dev/zero", state.path()).unwrap();
+    state.is_ignored("it is not a regular file");
+    fs::remove_file(state.path()).unwrap();
+    fs::create_dir(state.path()).unwrap();
+    state.is_ignored("it is not a regular file");
+}
+
+/// Returns a number as the format of the file has it: seven bits per byte, the lowest first.
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+#[test]
+fn a_file_from_the_future_is_ignored_with_a_warning() {
+    let state = StateFile::new();
+    let mut gateway = state.start();
+    spend(&gateway);
+    stop(&mut gateway);
+    let good = fs::read(state.path()).unwrap();
+    // The secret key follows the version; then the steady clock, and the wall clock.
+    let after = |from: usize| from + good[from..].iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+    let (wall, rest) = (after(36), after(after(36)));
+    let now_us = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros() as u64;
+    let tomorrow = varint(now_us + 86_400_000_000);
+    let body = [&good[..wall], &tomorrow[..], &good[rest..good.len() - 32]].concat();
+    let hash = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &body);
+    fs::write(state.path(), [&body, hash.as_ref()].concat()).unwrap();
+    state.is_ignored("s in the future");
+}
+
+#[test]
+fn a_file_that_cannot_be_written_stops_no_shutdown() {
+    let state = StateFile::new();
+    let mut gateway = state.start();
+    fs::create_dir(state.path()).unwrap();
+    fs::write(state.path().join("x"), "").unwrap();
+    gateway.signal("TERM");
+    let line = gateway.logged("buckets lost");
+    assert!(line.contains("state-file") && line.contains("irectory"), "{line}");
+    assert_eq!(gateway.wait().code(), Some(0));
+}
