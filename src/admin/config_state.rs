@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::admin::admin_state::{AdminState, ReloadError};
 use crate::admin::health;
 use crate::admin::reply::{Reply, json, problem, problem_with, reply};
-use tollgate_config::{LoadError, Report, Severity};
+use tollgate_config::{LoadError, Report, SecretValues, Severity};
 
 /// Source of the running configuration.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub struct ConfigState {
     hash: String,
     loaded_at: String,
     notes: Report,
+    /// Values that no listing shows.
+    pub secrets: SecretValues,
 }
 
 impl ConfigState {
@@ -34,9 +36,9 @@ impl ConfigState {
         // The properties of the command line are no file.
         let is_further = |name: &&str| !names.iter().any(|known| known == name) && Path::new(name).is_file();
         let further_files = notes.file_names().filter(is_further).map(str::to_owned).collect();
-        let hash = notes.hash();
+        let (hash, secrets) = (notes.hash(), notes.secret_values());
         notes.drop_texts();
-        Self { file, further_files, hash, loaded_at: Timestamp::now().to_string(), notes }
+        Self { file, further_files, hash, loaded_at: Timestamp::now().to_string(), notes, secrets }
     }
 }
 
@@ -128,7 +130,7 @@ impl<'c> ConfigSummary<'c> {
         Self {
             hash: &config.hash,
             loaded_at: &config.loaded_at,
-            warnings: config.notes.list().len(),
+            warnings: config.notes.count(),
             failed_reloads: state.failed_reloads.load(Relaxed),
         }
     }

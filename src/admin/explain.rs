@@ -17,7 +17,7 @@ use crate::admin::request::parameters;
 use crate::admin::upstreams::live_endpoint;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveLimit, LiveRoute};
 use crate::explain::{DryRunRequest, DryRunSettings, RequestError, describe, dry_run};
-use tollgate_config::{Config, Filter, Route, Target};
+use tollgate_config::{Audience, Config, Filter, Route, Target};
 use tollgate_proxy::state::overrides::EffectiveRule;
 use tollgate_telemetry::key_display;
 
@@ -44,7 +44,9 @@ pub(super) async fn respond(query: &str, state: &AdminState) -> Reply {
         let plans = RedisPlans::new(state.stores.redis_client()?, hash.to_owned(), cache);
         Some(Arc::new(plans.hash_keys(redis.hash_keys)))
     };
-    let mut explanation = dry_run(&config, request, DryRunSettings { plans: &plans, masks: true }).await;
+    let secrets = &state.config_state.load().secrets;
+    let settings = DryRunSettings { plans: &plans, audience: Audience::Network, secrets };
+    let mut explanation = dry_run(&config, request, settings).await;
     if let Some(matched) = &mut explanation.route {
         for counted in matched.filters.iter_mut().flat_map(|filter| &mut filter.counted) {
             counted.live = limit(counted, &config, state).await;

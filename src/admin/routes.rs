@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, json, problem};
-use tollgate_config::{Actuator, Route};
+use tollgate_config::{Actuator, Audience, Route, SecretValues};
 use tollgate_routing::Predicate;
 
 /// Text in place of a value that may be a secret.
@@ -22,7 +22,7 @@ pub(super) struct RouteReply<'c> {
     uri: String,
     order: i32,
     predicate: String,
-    filters: &'c [String],
+    filters: Vec<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     metadata: BTreeMap<&'c str, &'c str>,
 }
@@ -31,9 +31,9 @@ pub(super) struct RouteReply<'c> {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RouteDefinition<'c> {
     id: &'c str,
-    uri: &'c str,
-    predicates: &'c [String],
-    filters: &'c [String],
+    uri: String,
+    predicates: Vec<String>,
+    filters: Vec<String>,
     metadata: BTreeMap<&'c str, &'c str>,
     order: i32,
 }
@@ -53,14 +53,14 @@ pub(super) type Positions = BTreeMap<String, u32>;
 
 /// Returns every route, in matching order.
 pub(super) fn list(state: &AdminState) -> Reply {
-    let config = state.config.load();
-    json(StatusCode::OK, &config.routes.iter().map(describe).collect::<Vec<_>>())
+    let (config, loaded) = (state.config.load(), state.config_state.load());
+    json(StatusCode::OK, &config.routes.iter().map(|route| describe(route, &loaded.secrets)).collect::<Vec<_>>())
 }
 
 /// Returns the route `id`, or 404.
 pub(super) fn one(state: &AdminState, id: &str) -> Reply {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
-        Some(route) => json(StatusCode::OK, &describe(route)),
+        Some(route) => json(StatusCode::OK, &describe(route, &state.config_state.load().secrets)),
         None => unknown_route(),
     }
 }
@@ -73,14 +73,14 @@ pub(super) fn index(pages: impl Iterator<Item = (&'static str, String)>) -> Repl
 
 /// Returns every route as in the file.
 pub(super) fn definitions(state: &AdminState) -> Reply {
-    let config = state.config.load();
+    let (config, loaded) = (state.config.load(), state.config_state.load());
     let definitions = config.routes.iter().map(|route| {
         let definition = &route.definition;
         RouteDefinition {
             id: &route.id,
-            uri: &definition.uri,
-            predicates: definition.masked_predicates(),
-            filters: definition.masked_filters(),
+            uri: loaded.secrets.mask(&definition.uri),
+            predicates: masked_texts(definition.masked_predicates(Audience::Network), &loaded.secrets),
+            filters: masked_texts(definition.masked_filters(Audience::Network), &loaded.secrets),
             metadata: masked(&definition.metadata),
             order: route.order,
         }
@@ -92,11 +92,10 @@ pub(super) fn definitions(state: &AdminState) -> Reply {
 pub(super) fn combined_filters(state: &AdminState, id: &str) -> Reply {
     match state.config.load().routes.iter().find(|route| &*route.id == id) {
         Some(route) => {
-            let positions = route.definition.masked_filters().iter().zip(1_u32..);
-            json(
-                StatusCode::OK,
-                &positions.map(|(filter, position)| (filter.clone(), position.into())).collect::<Map<_, _>>(),
-            )
+            let filters = route.definition.masked_filters(Audience::Network);
+            let filters = masked_texts(filters, &state.config_state.load().secrets);
+            let positions = filters.into_iter().zip(1_u32..).map(|(filter, position)| (filter, position.into()));
+            json(StatusCode::OK, &positions.collect::<Map<_, _>>())
         }
         None => unknown_route(),
     }
@@ -159,13 +158,17 @@ fn predicate(predicates: &[Predicate]) -> String {
     })
 }
 
-fn describe(route: &Route) -> RouteReply<'_> {
+fn masked_texts(texts: &[String], secrets: &SecretValues) -> Vec<String> {
+    texts.iter().map(|text| secrets.mask(text)).collect()
+}
+
+fn describe<'r>(route: &'r Route, secrets: &SecretValues) -> RouteReply<'r> {
     RouteReply {
         route_id: &route.id,
-        uri: with_port(&route.definition.uri),
+        uri: secrets.mask(&with_port(&route.definition.uri)),
         order: route.order,
-        predicate: predicate(&route.predicates),
-        filters: route.definition.masked_filters(),
+        predicate: secrets.mask(&predicate(&route.predicates)),
+        filters: masked_texts(route.definition.masked_filters(Audience::Network), secrets),
         metadata: masked(&route.definition.metadata),
     }
 }

@@ -146,6 +146,7 @@ impl Process {
             tracing::warn!(setting, "changed setting takes effect after a restart");
         }
         logs::set_level(config.logging.level());
+        logs::mask(state.secrets.clone());
         let config = self.apply(config, Some(state), reader).await;
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(())

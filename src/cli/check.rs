@@ -29,14 +29,15 @@ pub enum Mode {
 }
 
 /// Checks each of `configurations` with the settings of `command_line`. A configuration is a list of files; values of later
-/// files win. Prints diagnostics to standard error, and a line for each valid configuration to standard output.
+/// files win. Prints `max_problems` diagnostics of each to standard error, and a line for each valid configuration to standard output.
 ///
 /// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
 /// [`Mode::Overlay`] ignores errors that the overlay file corrects.
 #[must_use]
-pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mode) -> ExitCode {
+pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mode, max_problems: usize) -> ExitCode {
     let mut output = Output {
         mode,
+        max_problems,
         color: load::wants_color(),
         command_line,
         out: &mut io::stdout().lock(),
@@ -50,6 +51,7 @@ pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mo
 
 struct Output<'o> {
     mode: Mode,
+    max_problems: usize,
     color: bool,
     command_line: &'o CommandLine,
     out: &'o mut dyn Write,
@@ -88,24 +90,27 @@ impl Output<'_> {
 
     /// Prints the result as a line of JSON.
     fn json(&mut self, files: &[PathBuf], result: Result<Loaded, LoadError>) -> u8 {
-        let (code, routes, diagnostics) = match result {
-            Ok(Loaded { config, notes }) => (OK, Some(config.routes.len()), listed(&notes)),
-            Err(LoadError::Invalid(report)) => (INVALID, None, listed(&report)),
+        let (code, routes, (diagnostics, more)) = match result {
+            Ok(Loaded { config, notes }) => (OK, Some(config.routes.len()), listed(&notes, self.max_problems)),
+            Err(LoadError::Invalid(report)) => (INVALID, None, listed(&report, self.max_problems)),
             Err(ref error @ LoadError::Unreadable { ref path, ref source }) => {
                 let message = format!("cannot read the file: {source}");
                 let place = (path.to_string_lossy(), 0, 0);
-                (UNREADABLE, None, vec![diagnostic("error", place, &message, error.remedy())])
+                (UNREADABLE, None, (vec![diagnostic("error", place, &message, error.remedy())], 0))
             }
         };
         let files: Vec<_> = files.iter().map(|file| file.to_string_lossy()).collect();
-        let result = json!({"files": files, "valid": code == OK, "routes": routes, "diagnostics": diagnostics});
+        let mut result = json!({"files": files, "valid": code == OK, "routes": routes, "diagnostics": diagnostics});
+        if more > 0 {
+            result["more"] = more.into();
+        }
         let _ = writeln!(self.out, "{result}");
         code
     }
 
     /// Prints the diagnostics and the overlay file.
     fn problems(&mut self, files: &[PathBuf], report: &Report) {
-        let _ = write!(self.err, "{}", report.render(self.color));
+        let _ = write!(self.err, "{}", report.render_at_most(self.max_problems, self.color));
         if let Some(overlay) = self.proposed(files, report) {
             let _ = write!(self.err, "\n{overlay}\n");
         }
@@ -122,7 +127,7 @@ impl Output<'_> {
             }
         }
         if code != OK {
-            let _ = write!(self.err, "{}", report.render(self.color));
+            let _ = write!(self.err, "{}", report.render_at_most(self.max_problems, self.color));
         }
         code
     }
@@ -140,12 +145,15 @@ impl Output<'_> {
     }
 }
 
-fn listed(report: &Report) -> Vec<Value> {
-    let diagnostics = report.list().iter().map(|found| {
+/// Returns `max` diagnostics, and the number of the others.
+fn listed(report: &Report, max: usize) -> (Vec<Value>, usize) {
+    let first = report.first(max);
+    let more = report.count() - first.len();
+    let diagnostics = first.into_iter().map(|found| {
         let place = (Cow::Borrowed(report.file_name(found.file)), found.line, found.column);
         diagnostic(found.severity.as_str(), place, &found.text(), found.help.as_deref())
     });
-    diagnostics.collect()
+    (diagnostics.collect(), more)
 }
 
 fn diagnostic(
@@ -165,8 +173,15 @@ mod tests {
     fn checked(files: &[&PathBuf]) -> (u8, String, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let command_line = &CommandLine::default();
-        let mut output =
-            Output { mode: Mode::Problems, color: false, command_line, out: &mut out, err: &mut err, proposal: None };
+        let mut output = Output {
+            mode: Mode::Problems,
+            max_problems: 3,
+            color: false,
+            command_line,
+            out: &mut out,
+            err: &mut err,
+            proposal: None,
+        };
         let code = files.iter().map(|file| output.check(std::slice::from_ref(*file))).max().unwrap();
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
     }
@@ -186,5 +201,21 @@ mod tests {
         assert_eq!(code, 1);
         assert!(out.contains("good.yaml: ok") && err.contains("bad.yaml:1:23: error:"), "{out}{err}");
         assert_eq!(checked(&[&missing, &bad, &good]).0, 2);
+    }
+
+    #[test]
+    fn errors_come_first_if_not_all_problems_are_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a.yaml");
+        let route = |at: usize| {
+            format!("- {{id: r{at}, uri: 'http://a', predicates: [Path=/{at}], metadata: {{connect-timeout: {at}}}}}\n")
+        };
+        let routes: String = (1..=5).map(route).collect();
+        std::fs::write(&file, format!("routes:\n{routes}foo1: 1\nfoo2: 1\n")).unwrap();
+        let (code, _, err) = checked(&[&file]);
+        assert_eq!(code, 1);
+        assert_eq!(err.matches(": error: ").count(), 2, "{err}");
+        assert_eq!(err.matches(": warning: ").count(), 1, "{err}");
+        assert!(err.ends_with("\nand 4 more: 4 warnings; `tollgate check --max-problems 0` shows more\n"), "{err}");
     }
 }

@@ -116,7 +116,7 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
 /// settings if no route matches.
 fn explained(loaded: &Loaded, request: DryRunRequest) -> Option<Explanation> {
     eprint!("{}", loaded.notes.render_sections(load::wants_color()));
-    let explanation = explain(&loaded.config, request)?;
+    let explanation = explain(&loaded.config, &loaded.notes.secret_values(), request)?;
     if explanation.route.is_none() {
         let others = loaded.notes.list().iter().filter(|note| !note.names_sections);
         others.map(|note| note.text()).filter(|text| text.contains(SKIPPED)).for_each(|text| {

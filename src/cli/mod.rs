@@ -26,7 +26,7 @@ use clap_complete::Shell;
 use self::load::{NoConfiguration, Selection};
 use crate::app::reload::Source;
 use crate::version::TEXT;
-use tollgate_config::CommandLine;
+use tollgate_config::{CommandLine, MAX_SHOWN};
 
 /// Help text below the options.
 const PROPERTIES: &str = "Properties, as in Spring Boot:\n  --NAME=VALUE  Sets a property whose NAME has a dot; it wins over \
@@ -67,6 +67,9 @@ enum Command {
         /// Print the result of each configuration as a line of JSON, for editors and CI
         #[arg(long, conflicts_with = "overlay")]
         json: bool,
+        /// Problems to show of each file, errors first; 0 shows all, 10,000 errors, warnings and notes at most
+        #[arg(long, value_name = "N", default_value_t = MAX_SHOWN)]
+        max_problems: usize,
     },
     /// Dry-run a request: show the matching route and why earlier routes do not match, the filters, the keys of the limiters, and the upstream request
     Explain(explain::Arguments),
@@ -140,7 +143,7 @@ fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfig
             serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source)
         }
         Command::Demo => serve::demo(),
-        Command::Check { checked, selection, overlay, json } => {
+        Command::Check { checked, selection, overlay, json, max_problems } => {
             let mode = match (overlay, json) {
                 (true, _) => check::Mode::Overlay,
                 (_, true) => check::Mode::Json,
@@ -149,7 +152,8 @@ fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfig
             let command_line = selection.with_profiles(command_line);
             let files = if checked.is_empty() { vec![None] } else { checked.into_iter().map(Some).collect() };
             let configurations = files.into_iter().map(|file| selection.files(file, &command_line));
-            check::run(&configurations.collect::<Result<Vec<_>, _>>()?, &command_line, mode)
+            let max_problems = if max_problems == 0 { usize::MAX } else { max_problems };
+            check::run(&configurations.collect::<Result<Vec<_>, _>>()?, &command_line, mode, max_problems)
         }
         Command::Explain(arguments) => explain::run(&arguments, command_line)?,
         Command::Simulate(arguments) => simulate::run(&arguments, command_line)?,

@@ -28,6 +28,7 @@ pub(super) fn start(load: impl FnOnce() -> Result<Loaded, LoadError>, source: &S
             return ExitCode::from(1);
         }
     };
+    logs::mask(loaded.notes.secret_values());
     loaded.notes.log();
     match startup.run(source, loaded) {
         Ok(()) => ExitCode::SUCCESS,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, Request};
+use http::{HeaderMap, HeaderValue, Request};
 use tollgate_filters::context::{LocalReply, RequestContext};
 use tollgate_limiter::plan::PlanSource;
 
@@ -28,7 +28,7 @@ use self::model::{Explanation, FilterTrace, ForwardedRequest, LocalResponse, Mat
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
 pub use self::rule::describe;
-use tollgate_config::{Config, Definition, Route};
+use tollgate_config::{Audience, Config, Route, SecretValues};
 use tollgate_proxy::gateway::cors::reported_tls;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_proxy::http::body::Body;
@@ -48,15 +48,18 @@ pub type PlansOf<'p> = &'p dyn Fn(&str, Duration) -> Option<Arc<dyn PlanSource>>
 pub struct DryRunSettings<'p> {
     /// Plans that are in Redis. Without them, every key has the default plan.
     pub plans: PlansOf<'p>,
-    /// Masks values of the configuration that may be secrets.
-    pub masks: bool,
+    /// Reader of the explanation, which decides the values that are masked.
+    pub audience: Audience,
+    /// Values of the configuration that are masked wherever they appear, unless the client sent them.
+    pub secrets: &'p SecretValues,
 }
 
-/// Runs `request` through the routes of `config`, without side effects. Returns `None` if the system refuses a runtime.
+/// Runs `request` through the routes of `config`, whose `secrets` are masked, without side effects. Returns `None` if the system
+/// refuses a runtime.
 #[must_use]
-pub fn explain(config: &Config, request: DryRunRequest) -> Option<Explanation> {
+pub fn explain(config: &Config, secrets: &SecretValues, request: DryRunRequest) -> Option<Explanation> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
-    let settings = DryRunSettings { plans: &|_, _| None, masks: false };
+    let settings = DryRunSettings { plans: &|_, _| None, audience: Audience::Shell, secrets };
     let mut explanation = runtime.block_on(dry_run(config, request, settings));
     let is_decided = explanation.route.is_some() || explanation.refused.is_some() || explanation.own_endpoint;
     explanation.lacks_locator_routes = !is_decided && config.locator.is_some();
@@ -84,7 +87,7 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
     let client = client_ip(peer, &head.headers, &forwarding.trusted_proxies);
     let address = if forwarding.trusts_client_address { client } else { peer };
     let view = RequestView::new(&head.method, &head.uri, &head.headers, address, chance);
-    let matched = find_route(config, &view, settings.masks, &mut explanation);
+    let matched = find_route(config, &view, settings, &mut explanation);
     if explanation.refused.is_some() {
         return explanation;
     }
@@ -104,7 +107,7 @@ type RouteMatch<'c> = (&'c Route, Vec<(Arc<str>, String)>);
 fn find_route<'c>(
     config: &'c Config,
     view: &RequestView<'_>,
-    masks: bool,
+    settings: DryRunSettings<'_>,
     explanation: &mut Explanation,
 ) -> Option<RouteMatch<'c>> {
     let table = RouteTable::new(config.routes.iter().map(|route| (route.predicates.clone(), route)).collect());
@@ -112,8 +115,8 @@ fn find_route<'c>(
         let route: &'c Route = tried.route.value;
         let Some(mismatch) = tried.mismatch else { return Some((route, tried.route.variables(view))) };
         let position = tried.route.predicates.iter().position(|predicate| std::ptr::eq(predicate, mismatch.predicate));
-        let predicate = position.and_then(|position| predicates(&route.definition, masks).get(position));
-        let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), String::clone);
+        let predicate = position.and_then(|at| route.definition.masked_predicates(settings.audience).get(at));
+        let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), |text| settings.secrets.mask(text));
         if tried.decision == Decision::Undecided {
             let failure = Failure::from(Undecided);
             explanation.refused = Some(format!("{}: {failure}: {} {predicate}", failure.reason(), route.id));
@@ -122,10 +125,6 @@ fn find_route<'c>(
         explanation.passed_over.push(SkippedRoute { route: route.id.to_string(), predicate, seen: mismatch.observed });
     }
     None
-}
-
-fn predicates(definition: &Definition, masks: bool) -> &[String] {
-    if masks { definition.masked_predicates() } else { &definition.predicates }
 }
 
 /// Runs the request through the layers of `route`, unless `answered` is the response of a CORS policy.
@@ -137,7 +136,7 @@ async fn run_layers(
     settings: DryRunSettings<'_>,
 ) -> MatchedRoute {
     let shown = variables.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
-    let (sent, sent_query) = (head.headers.clone(), head.uri.query().unwrap_or_default().to_owned());
+    let (sent, sent_target) = (head.headers.clone(), head.uri.to_string());
     head.extensions.insert(RequestContext {
         client_ip: Some(client),
         route_id: Some(Arc::clone(&route.id)),
@@ -156,23 +155,20 @@ async fn run_layers(
         status: response.status().as_u16(),
         reason: response.extensions().get().map_or("answered", |reply: &LocalReply| reply.reason).to_owned(),
     }));
-    let definition = &route.definition;
-    if let Some(forwarded) = forwarded.as_mut().filter(|_| settings.masks) {
-        mask(forwarded, &sent, &sent_query);
+    let (definition, audience, secrets) = (&route.definition, settings.audience, settings.secrets);
+    if let Some(forwarded) = &mut forwarded {
+        mask(forwarded, (&sent, &sent_target), settings);
     }
-    let (filters, arguments) = match settings.masks {
-        true => (definition.masked_filters(), definition.masked_arguments()),
-        false => (&*definition.filters, &*definition.arguments),
-    };
-    let filters = filters.iter().zip(arguments).zip(counted).map(|((filter, arguments), counted)| FilterTrace {
-        filter: filter.clone(),
-        arguments: arguments.clone(),
-        counted,
-    });
+    let masked = |text: &String| secrets.mask(text);
+    let filters = definition.masked_filters(audience).iter().map(masked);
+    let arguments = definition.masked_arguments(audience).iter();
+    let arguments = arguments.map(|all| all.iter().map(|(name, value)| (masked(name), masked(value))).collect());
+    let filters = filters.zip(arguments).zip(counted);
+    let filters = filters.map(|((filter, arguments), counted)| FilterTrace { filter, arguments, counted });
     MatchedRoute {
         id: route.id.to_string(),
-        uri: definition.uri.clone(),
-        predicates: predicates(definition, settings.masks).to_vec(),
+        uri: masked(&definition.uri),
+        predicates: definition.masked_predicates(audience).iter().map(masked).collect(),
         variables: shown,
         filters: filters.collect(),
         forwarded,
@@ -205,22 +201,30 @@ const OWN_FIELDS: [&str; 9] = [
     "x-forwarded-proto",
 ];
 
-/// Masks the header fields and query parameters of `forwarded` that the client did not send.
-fn mask(forwarded: &mut ForwardedRequest, sent: &HeaderMap, sent_query: &str) {
+/// Masks the header fields and query parameters of `forwarded` that the client did not send, and that the audience may not see.
+fn mask(forwarded: &mut ForwardedRequest, (sent, target): (&HeaderMap, &str), settings: DryRunSettings<'_>) {
+    let DryRunSettings { audience, secrets, .. } = settings;
     for (name, values) in &mut forwarded.headers {
-        if OWN_FIELDS.contains(&name.as_str()) {
-            continue;
-        }
-        for value in values {
-            if !sent.get_all(name).iter().any(|value_sent| value_sent.as_bytes() == value.as_bytes()) {
-                MASK.clone_into(value);
-            }
+        let sent: Vec<&[u8]> = sent.get_all(name).iter().map(HeaderValue::as_bytes).collect();
+        for value in values.iter_mut().filter(|value| !sent.contains(&value.as_bytes())) {
+            *value = match OWN_FIELDS.contains(&name.as_str()) || !audience.hides(name, value) {
+                true => secrets.mask(value),
+                false => MASK.to_owned(),
+            };
         }
     }
-    let Some((before, query)) = forwarded.url.split_once('?') else { return };
-    let masked = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, _)) if !sent_query.split('&').any(|pair_sent| pair_sent == pair) => format!("{name}={MASK}"),
+    // A mask over a text of the client's would tell that it is a secret.
+    let masked = |text: &str| secrets.mask_unless(text, |found| target.contains(found));
+    let Some((before, query)) = forwarded.url.split_once('?') else {
+        forwarded.url = masked(&forwarded.url);
+        return;
+    };
+    let sent_query = target.split_once('?').map_or("", |(_, query)| query);
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, value)) if !sent_query.split('&').any(|pair_sent| pair_sent == pair) => {
+            format!("{name}={}", if audience.hides(name, value) { MASK.to_owned() } else { masked(value) })
+        }
         _ => pair.to_owned(),
     });
-    forwarded.url = format!("{before}?{}", masked.collect::<Vec<_>>().join("&"));
+    forwarded.url = format!("{}?{}", masked(before), pairs.collect::<Vec<_>>().join("&"));
 }

@@ -2,7 +2,7 @@
 
 use crate::explain::model::CorsVerdict;
 use crate::explain::*;
-use tollgate_config::parse;
+use tollgate_config::{SecretValues, parse};
 
 fn explained(yaml: &str, method: &str, url: &str, fields: &[(&str, &str)]) -> Explanation {
     let config = parse("test.yaml", yaml, &|_| None).unwrap_or_else(|problems| panic!("{problems}")).config;
@@ -11,7 +11,7 @@ fn explained(yaml: &str, method: &str, url: &str, fields: &[(&str, &str)]) -> Ex
         request = request.header(*name, *value);
     }
     let head = request.body(()).unwrap().into_parts().0;
-    explain(&config, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 0 }).unwrap()
+    explain(&config, &SecretValues::NONE, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 0 }).unwrap()
 }
 
 const ROUTES: &str = "

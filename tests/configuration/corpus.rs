@@ -7,7 +7,7 @@ use http::Request;
 use tollgate::explain::model::Explanation;
 use tollgate::explain::{DryRunRequest, explain};
 use tollgate_config::{
-    CommandLine, Config, Loaded, Services, Severity, load, load_with_services, migrate_files, parse,
+    CommandLine, Config, Loaded, SecretValues, Services, Severity, load, load_with_services, migrate_files, parse,
 };
 
 /// A case: its files, its services, and the requests of its transcript.
@@ -73,7 +73,7 @@ fn explained(config: &Config, line: &str) -> Explanation {
     }
     let head = request.body(()).unwrap().into_parts().0;
     let dry = DryRunRequest { head, peer: [127, 0, 0, 1].into(), chance: 0 };
-    let mut explanation = explain(config, dry).unwrap();
+    let mut explanation = explain(config, &SecretValues::default(), dry).unwrap();
     for passed in &mut explanation.passed_over {
         passed.predicate.clear();
         // The time goes on.

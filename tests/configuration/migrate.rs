@@ -4,7 +4,7 @@ use http::Request;
 
 use tollgate::explain::model::Explanation;
 use tollgate::explain::{DryRunRequest, explain};
-use tollgate_config::{Config, Migrated, Severity, TrustedProxies, migrate, parse};
+use tollgate_config::{Config, Migrated, SecretValues, Severity, TrustedProxies, migrate, parse};
 
 fn env(name: &str) -> Option<String> {
     ["REDIS_HOST"].contains(&name).then(|| "redis".to_owned())
@@ -36,7 +36,8 @@ fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanati
     let request = Request::builder().method(method).uri(path).header("host", host).header("x-id", "7");
     let request = request.header("x-user", "ada").header("x-api-key", "k").header("cookie", "session=s; group=a");
     let head = request.body(()).unwrap().into_parts().0;
-    let mut explanation = explain(config, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 4 }).unwrap();
+    let mut explanation =
+        explain(config, &SecretValues::NONE, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 4 }).unwrap();
     for passed in &mut explanation.passed_over {
         passed.predicate.clear();
         // The time goes on.

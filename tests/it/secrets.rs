@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::support::client::Connection;
 use crate::support::eventually;
-use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::gateway::{Gateway, TOLLGATE, run};
 use crate::support::redis::Redis;
 
 /// Part of every secret below.
@@ -142,4 +142,89 @@ fn no_page_and_no_log_shows_a_secret() {
     assert!(!gateway.log().contains(SECRET), "{}", gateway.log());
     let log = std::fs::read_to_string(&access_log).unwrap();
     assert!(!log.contains(SECRET), "{log}");
+}
+
+const EXPLAINED: &str = "
+management: {endpoint: {gateway: {access: unrestricted}}, endpoints: {web: {exposure: {include: '*'}}}}
+httpclient: {proxy: {host: 127.0.0.1, port: 9, username: gate, password: s3cret-proxy, non-proxy-hosts-pattern: '127.*'}}
+routes:
+  - {id: skipped, uri: 'echo:', predicates: [Path=/s3cret-proxy/**]}
+  - id: a
+    uri: 'echo:'
+    predicates: [Path=/a]
+    filters:
+      - AddRequestHeader=X-Tenant, acme
+      - AddRequestHeader=X-Upstream, s3cret-proxy
+      - AddRequestHeader=Authorization, Bearer s3cret-b
+      - AddRequestHeader=X-Basic, ZzpzM2NyZXQtcHJveHk=
+      - {name: SetRequestHeader, args: {value: s3c, name: X-Api-Key}}
+      - AddRequestHeadersIfNotPresent=X-Token:s3c,X-Colour:blue
+      - AddRequestParameter=token, s3c
+      - AddRequestParameter=plain, shown
+      - PrefixPath=/S3CRET-PROXY
+";
+
+#[test]
+fn explanations_show_no_secret_but_other_values() {
+    let gateway = Gateway::start(EXPLAINED);
+    let file = gateway.config().to_str().unwrap();
+    let is_free = |text: &str| {
+        let text = text.to_lowercase();
+        !text.contains("s3c") && !text.contains("zzpzm2nyzxq")
+    };
+    for options in [&[][..], &["--json"]] {
+        let (code, shown, _) = run(&[&["explain", file, "/a?b=c"][..], options].concat());
+        assert!(code == Some(0) && is_free(&shown), "{shown}");
+        for value in ["acme", "blue", "plain=shown", "b=c", "****"] {
+            assert!(shown.contains(value), "{value}: {shown}");
+        }
+    }
+    // A mask would tell the client that it has found a secret.
+    let (_, shown, _) = run(&["explain", file, "/a", "-H", "X-Mine: s3cret-proxy"]);
+    assert!(shown.contains("x-mine: s3cret-proxy") && shown.matches("s3cret").count() == 1, "{shown}");
+    for path in ["/api/explain?url=/a", "/api/config", "/actuator/gateway/routes", "/actuator/gateway/routedefinitions"]
+    {
+        let answer = gateway.admin(path);
+        assert!(answer.status == 200 && is_free(&answer.text()), "{path}: {}", answer.text());
+    }
+}
+
+#[test]
+fn no_line_of_the_log_shows_the_value_of_a_secret() {
+    let text = |secret: &str, host: &str| {
+        let management = format!("management: {{hash-keys: true, hash-secret: {secret}}}");
+        let routes = format!("routes: [{{id: a, uri: 'http://{host}.invalid', predicates: [Path=/**]}}]");
+        format!("log: {{level: debug}}\n{management}\n{routes}\n")
+    };
+    let gateway = Gateway::start(&text("zq81kx7v-0123456789", "ZQ81KX7V-0123456789"));
+    gateway.get("/x");
+    let line = gateway.logged("request not forwarded");
+    assert!(line.contains("****.invalid"), "{line}");
+    // Connections of the configuration before may still fail.
+    gateway.reload(&text("another-0123456789", "zq81kx7v-0123456789"));
+    gateway.get("/x");
+    eventually("both requests are logged", || gateway.log().matches("request not forwarded").count() >= 2);
+    assert!(!gateway.log().to_lowercase().contains("zq81kx7v"), "{}", gateway.log());
+}
+
+#[test]
+fn check_shows_as_many_problems_as_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.yaml");
+    let keys: String = (0..120).map(|at| format!("unknown{at}: 1\n")).collect();
+    std::fs::write(&file, format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/a]}}]\n{keys}")).unwrap();
+    let file = file.to_str().unwrap();
+    for (options, shown, end) in [
+        (&[][..], 100, "and 20 more: 20 errors; `tollgate check --max-problems 0` shows more\n"),
+        (&["--max-problems", "119"][..], 119, "and 1 more: 1 error; `tollgate check --max-problems 0` shows more\n"),
+        (&["--max-problems", "0"][..], 120, ""),
+    ] {
+        let (code, _, said) = run(&[&["check", file][..], options].concat());
+        assert_eq!((code, said.matches(": error: unknown key").count()), (Some(1), shown), "{said}");
+        assert!(said.ends_with(end) && said.contains("\nand ") != end.is_empty(), "{said}");
+        let (_, json, _) = run(&[&["check", "--json", file][..], options].concat());
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["diagnostics"].as_array().unwrap().len(), shown);
+        assert_eq!(json["more"].as_u64().unwrap_or_default() as usize, 120 - shown);
+    }
 }

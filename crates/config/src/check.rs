@@ -1,12 +1,13 @@
 //! Checks the raw configuration, section by section, and builds the [`Config`].
 
 use std::cell::RefCell;
+use std::fs::File;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::row::FilterContext;
 use crate::key_resolvers::KeyResolvers;
-use crate::model::{AccessLog, Config, Cors, Filter, Forwarding, PlainFilter, Route};
+use crate::model::{AccessLog, Config, Cors, Filter, Forwarding, LogOutput, PlainFilter, Route};
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::sections::forwarding;
@@ -19,7 +20,7 @@ use crate::sections::upstreams::{self, Registries, UpstreamsByName};
 use crate::source::placeholder::Unresolved;
 use crate::spec::single_values::header_name;
 use crate::switches::{ComponentKind, Switches};
-use crate::yaml::Node;
+use crate::yaml::{Node, NodeKind};
 use tollgate_routing::Predicate;
 
 /// Facts about the file that are not in the raw configuration.
@@ -36,6 +37,50 @@ pub(crate) struct CheckInput<'i> {
     pub(crate) means_no_routes: bool,
 }
 
+/// Timeouts that are milliseconds without a unit, each with the shortest that a file may mean.
+static WAITS: [(&[&str], u64); 3] = [
+    (&["httpclient", "connect-timeout"], 100),
+    (&["httpclient", "response-timeout"], 100),
+    (&["redis", "timeout"], 10),
+];
+
+/// Warns of `connect-timeout: 5`, which is 5 milliseconds, also in the metadata of routes.
+fn warn_of_bare_millis(root: &Node, diagnostics: &mut Diagnostics) {
+    let routes = match root.step("routes").map(|routes| &routes.kind) {
+        Some(NodeKind::Seq(routes)) => routes.as_slice(),
+        _ => &[],
+    };
+    let metadata = routes.iter().filter_map(|route| route.step("metadata"));
+    let of_routes =
+        metadata.flat_map(|metadata| WAITS[..2].iter().map(move |(path, min)| (metadata, &path[1..], *min)));
+    let all = WAITS.iter().map(|(path, min)| (root, *path, *min)).chain(of_routes);
+    for (node, path, min) in all {
+        let Some(value) = node.follow(path) else { continue };
+        let number = value.scalar().and_then(|text| text.trim().parse::<u64>().ok());
+        if let (Some(number), Some(name)) = (number.filter(|number| (1..min).contains(number)), path.last()) {
+            diagnostics
+                .warn(value.span, format!("`{name}: {number}` is {number} ms: a bare number is milliseconds"))
+                .help(format!("write `{number}s`, or `{number}ms` to keep it"));
+        }
+    }
+}
+
+/// Warns of a file for the access log that cannot be written on this machine.
+fn warn_of_unwritable_log(log: &AccessLog, root: &Node, diagnostics: &mut Diagnostics) {
+    let (LogOutput::File(path), Some(at)) = (&log.output, root.follow(&["access-log", "output"])) else { return };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let is_unwritable = || path.is_file() && File::options().append(true).open(path).is_err();
+    let problem = match path {
+        _ if folder.is_some_and(|folder| !folder.is_dir()) => "its folder does not exist here",
+        path if path.is_dir() => "it is a folder",
+        _ if is_unwritable() => "this user may not write it",
+        _ => return,
+    };
+    diagnostics
+        .warn(at.span, format!("the access log {} cannot be opened: {problem}", path.display()))
+        .help("create the folder for the user that runs the gateway, or log to `stdout`");
+}
+
 /// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
     raw: RawConfig,
@@ -45,6 +90,8 @@ pub(crate) fn check(
 ) -> Config {
     let switches = input.switches;
     report_disabled(&raw, diagnostics);
+    warn_of_bare_millis(input.root, diagnostics);
+    warn_of_unwritable_log(&raw.access_log, input.root, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, diagnostics).ok());
     let tokens = Tokens::check(raw.jwt.as_ref(), diagnostics);
     let underscores = raw.headers.underscores.0;

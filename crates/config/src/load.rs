@@ -16,8 +16,8 @@ use crate::spec::tree::Shortcut;
 use crate::spring::names::KnownNames;
 use crate::spring::read::{OwnNames, Tree};
 use crate::switches::Switches;
-use crate::yaml::{NodeKind, Span};
-use crate::{de, filters, predicates as predicate_table};
+use crate::yaml::{NodeKind, Span, Spans};
+use crate::{de, filters, predicates as predicate_table, schema};
 
 /// A valid configuration and its warnings.
 #[derive(Clone, Debug)]
@@ -114,6 +114,7 @@ fn parse_once(
 ) -> Result<(Loaded, MigrationFacts), Report> {
     let mut diagnostics = Diagnostics::default();
     diagnostics.has_acceptances = text.has_acceptances();
+    diagnostics.is_word = Some(schema::is_word);
     let arguments = argument_names();
     let own_names = OwnNames { sections: raw_config::sections(), is_filter: &is_filter, arguments: &arguments };
     let Some(mut tree) = Tree::read(&mut text, &own_names, env, &mut diagnostics) else {
@@ -153,9 +154,9 @@ fn report_unresolved(
     diagnostics: &mut Diagnostics,
 ) {
     let unused = unknown.iter().map(|unknown| unknown.span).chain(ineffective.iter().map(|(span, _)| *span));
-    let unused: Vec<Span> = unused.collect();
+    let unused = Spans::of(unused);
     for value in unresolved {
-        if !unused.iter().any(|above| above.contains(value.at)) {
+        if !unused.contain(value.at) {
             value.report(diagnostics);
         }
     }

@@ -19,6 +19,7 @@ mod migrated_tls;
 mod patterns;
 mod profiles;
 mod registries;
+mod secret_forms;
 mod secrets;
 mod spring;
 mod spring_runs;
@@ -85,6 +86,15 @@ fn every_broken_file_is_refused_with_the_problems_on_its_first_lines() {
         );
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+#[test]
+fn sections_for_anchors_are_no_settings() {
+    let text = "x-limit: &limit {key-resolver: ip, replenish-rate: 1}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: {<<: *limit, burst-capacity: 2}}]}]\n";
+    let notes = loaded(text).notes.to_string();
+    assert!(!notes.contains("x-limit"), "{notes}");
+    assert!(refused(&text.replace("x-limit:", "x-forwardd:")).contains("unknown key `x-forwardd`"));
+    assert!(refused(&text.replace("x-limit:", "limit:")).contains("unknown key `limit`"));
 }
 
 #[test]

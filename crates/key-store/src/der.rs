@@ -4,6 +4,10 @@
 pub(crate) const SEQUENCE: u8 = 0x30;
 /// `OCTET STRING`.
 pub(crate) const OCTET_STRING: u8 = 0x04;
+/// `UTCTime`.
+const UTC_TIME: u8 = 0x17;
+/// `GeneralizedTime`.
+const GENERALIZED_TIME: u8 = 0x18;
 /// `[0]`, constructed.
 pub(crate) const TAGGED: u8 = 0xA0;
 
@@ -86,13 +90,31 @@ pub(crate) fn chain(certificates: &[Vec<u8>], leaf: usize) -> Vec<usize> {
     chain
 }
 
-/// Returns the issuer and the subject of a certificate (RFC 5280 §4.1).
-fn names(mut certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+/// Returns the issuer and the subject of a certificate.
+fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
+    let [issuer, _validity, subject] = fields(certificate)?;
+    Some((issuer.whole, subject.whole))
+}
+
+/// Returns the end of a certificate's validity (RFC 5280 §4.1.2.5), as `YYYYMMDDHHMMSSZ`.
+pub(crate) fn expiry(certificate: &[u8]) -> Option<String> {
+    let [_issuer, validity, _subject] = fields(certificate)?;
+    let times: [Element<'_>; 2] = all(validity.expect(SEQUENCE)?)?.try_into().ok()?;
+    let [_begin, end] = times;
+    let text = std::str::from_utf8(end.content).ok()?;
+    match end.tag {
+        UTC_TIME => Some(format!("{}{text}", if text < "50" { "20" } else { "19" })),
+        GENERALIZED_TIME => Some(text.to_owned()),
+        _ => None,
+    }
+}
+
+/// Returns the issuer, the validity and the subject of a certificate (RFC 5280 §4.1).
+fn fields(mut certificate: &[u8]) -> Option<[Element<'_>; 3]> {
     let mut signed = take_tagged(&mut take_tagged(&mut certificate, SEQUENCE)?, SEQUENCE)?;
     if signed.first() == Some(&TAGGED) {
         take(&mut signed)?; // version
     }
-    let [_serial, _algorithm, issuer, _validity, subject] =
-        [take(&mut signed)?, take(&mut signed)?, take(&mut signed)?, take(&mut signed)?, take(&mut signed)?];
-    Some((issuer.whole, subject.whole))
+    let [_serial, _algorithm] = [take(&mut signed)?, take(&mut signed)?];
+    Some([take(&mut signed)?, take(&mut signed)?, take(&mut signed)?])
 }

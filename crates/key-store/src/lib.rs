@@ -108,6 +108,12 @@ pub fn identity(store: &[u8], password: &str, alias: Option<&str>) -> Result<Ide
     Ok(Identity { key, chain: chain.into_iter().map(|at| contents.certificates[at].clone()).collect() })
 }
 
+/// Returns the end of the validity of a certificate in DER, as `YYYYMMDDHHMMSSZ`; `None` if it is no certificate.
+#[must_use]
+pub fn expiry(certificate: &[u8]) -> Option<String> {
+    der::expiry(certificate)
+}
+
 /// Returns the trusted certificates of `store`, each in DER, at least one.
 ///
 /// If the store has a private key, the key's certificate is trusted but its issuers are not, as in Java. So a key pair from a

@@ -13,7 +13,7 @@ use crate::local_responses::LocalResponses;
 use crate::log_facts::{LackingParts, LogFacts, map_hint};
 use crate::report::Note;
 use crate::treatment::Treatment;
-use tollgate_config::{Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
+use tollgate_config::{Audience, Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::stack::route_service;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_routing::{Predicate, RequestPart, RouteTable};
@@ -99,7 +99,7 @@ impl RouteBuilder<'_> {
         let (lacking, decidable): (Vec<_>, Vec<_>) = (route.predicates.iter().enumerate())
             .partition(|(_, predicate)| self.log_facts.lacks_for_predicate(predicate));
         if !lacking.is_empty() {
-            let texts = &route.definition.predicates;
+            let texts = route.definition.masked_predicates(Audience::Shell);
             let names: Vec<_> = lacking.iter().filter_map(|(at, _)| texts.get(*at)).map(String::as_str).collect();
             let by = if self.log_facts.is_tollgate_log { "taken from the log" } else { "not simulated" };
             let mut parts = lacking.iter().flat_map(|(_, predicate)| predicate.reads());

@@ -15,8 +15,8 @@ use crate::source::{command_line, environment, host, numbers, random};
 use crate::translate::{self, Explicit};
 use crate::{comma_lists, misspelled, properties, stand_ins};
 use tollgate_document::diagnostics::{Diagnostics, Format, Severity, SourceText, UnknownKey, closest};
-use tollgate_document::yaml::Node;
 use tollgate_document::yaml::key::canonical;
+use tollgate_document::yaml::{NameIndex, Node};
 
 /// Names of our own form.
 pub struct OwnNames<'n> {
@@ -121,7 +121,7 @@ impl Tree {
 
     /// Reports unknown keys: mistakes, Spring properties with a replacement here, and Spring properties that are skipped.
     pub fn report_unknown(&self, unknown: &[UnknownKey], diagnostics: &mut Diagnostics) {
-        let mut skipped = Vec::new();
+        let (mut skipped, mut index) = (Vec::new(), NameIndex::exact());
         for key in unknown {
             let path: Vec<&str> = key.path.iter().map(String::as_str).collect();
             let name = path.last().copied().unwrap_or_default();
@@ -129,7 +129,12 @@ impl Tree {
             let is_misspelled = self.form == Form::Own
                 && !properties::names(&path, path.len())
                 && closest(name, key.fields.iter().copied()).is_some();
-            if !is_misspelled && properties::explain(key, &self.root, diagnostics) {
+            // Anchors that other settings repeat, as in files of Docker Compose.
+            let is_extension = self.form == Form::Own && path.len() == 1 && name.starts_with("x-");
+            if is_extension && !is_misspelled {
+                continue;
+            }
+            if !is_misspelled && properties::explain(key, &self.root, &mut index, diagnostics) {
                 continue;
             }
             let meant = match (self.form, key.path.as_slice()) {

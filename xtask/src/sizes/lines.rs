@@ -10,15 +10,15 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 81_026),
-    ("config", 15_904),
+    (ALL, 81_594),
+    ("config", 16_039),
     ("spring", 4_676),
-    ("document", 2_747),
+    ("document", 3_106),
     ("proxy", 14_523),
     ("limiter", 12_261),
     ("filters", 9_763),
     ("simulate", 3_039),
-    ("src", 8_930),
+    ("src", 8_949),
 ];
 /// Files that may ship.
 const MAX_FILES: usize = 840;

@@ -227,7 +227,11 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
                 visitor.visit_seq(Items { items: self.parts(text).iter(), context: self.context })
             }
             NodeKind::Null => visitor.visit_seq(Items { items: [].iter(), context: self.context }),
-            NodeKind::Map(_) => Err(self.mismatch("a list")),
+            NodeKind::Map(_) => {
+                let DeError { message, .. } = self.mismatch("a list");
+                let help = "begin each item of the list with `- `, and indent the rest of it further";
+                Err(DeError::at(self.node.span, error::with_help(&message, help)))
+            }
         }
     }
 

@@ -52,12 +52,19 @@ pub(crate) fn check(
             "the smallest one: `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`"
         };
         diagnostics.warn(Span::ROOT, "no routes: every request gets 404").help(help);
+    } else if !nodes.is_empty() && nodes.iter().all(is_disabled) && !raw.discovery.has_locator() {
+        let help = "remove `enabled: false` from a route; `routes: []` says that no routes are meant";
+        diagnostics.warn(Span::ROOT, "every route is disabled: every request gets 404").help(help);
     }
     routes.sort_by_key(|(route, _)| route.order);
     if !diagnostics.has_errors() {
         report_covered(&routes, diagnostics);
     }
     (routes.into_iter().map(|(route, _)| route).collect(), unlogged)
+}
+
+fn is_disabled(route: &Node) -> bool {
+    route.step("enabled").is_some_and(|enabled| enabled.is_text("false"))
 }
 
 /// Reports routes that get no request because a route before them matches all of theirs.

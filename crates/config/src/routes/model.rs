@@ -17,6 +17,7 @@ use crate::sections::http_client::Http2;
 use crate::sections::tls::client::Tls;
 use crate::sections::upstreams::Upstream;
 use crate::sections::upstreams::endpoints::Scheme;
+use crate::spec::Audience;
 use tollgate_routing::Predicate;
 
 /// Route: predicates, filters and a target.
@@ -102,8 +103,8 @@ pub struct Definition {
     pub filters: Vec<String>,
     /// The named arguments of each filter; empty for the short form.
     pub arguments: Vec<Vec<(String, String)>>,
-    /// The same with values masked that may be secrets; `None` if nothing is masked, as in most routes.
-    pub(super) masked: Option<Box<MaskedDefinition>>,
+    /// The same with values masked, for each [`Audience`]; `None` if nothing is masked, as in most routes.
+    pub(super) masked: Option<Box<[MaskedDefinition; 2]>>,
     /// The metadata, flattened.
     pub metadata: BTreeMap<String, String>,
 }
@@ -117,28 +118,35 @@ pub(super) struct MaskedDefinition {
 }
 
 impl Definition {
-    /// Returns the predicates, with values masked that may be secrets.
+    /// Returns the predicates for `audience`, with values masked that may be secrets.
     #[must_use]
-    pub fn masked_predicates(&self) -> &[String] {
-        self.masked.as_ref().map_or(&self.predicates, |masked| &masked.predicates)
+    pub fn masked_predicates(&self, audience: Audience) -> &[String] {
+        self.masked_for(audience).map_or(&self.predicates, |masked| &masked.predicates)
     }
 
-    /// Returns the filters, with values masked that may be secrets.
+    /// Returns the filters for `audience`, with values masked that may be secrets.
     #[must_use]
-    pub fn masked_filters(&self) -> &[String] {
-        self.masked.as_ref().map_or(&self.filters, |masked| &masked.filters)
+    pub fn masked_filters(&self, audience: Audience) -> &[String] {
+        self.masked_for(audience).map_or(&self.filters, |masked| &masked.filters)
     }
 
-    /// Returns the named arguments of each filter, with values masked that may be secrets.
+    /// Returns the named arguments of each filter for `audience`, with values masked that may be secrets.
     #[must_use]
-    pub fn masked_arguments(&self) -> &[Vec<(String, String)>] {
-        self.masked.as_ref().map_or(&self.arguments, |masked| &masked.arguments)
+    pub fn masked_arguments(&self, audience: Audience) -> &[Vec<(String, String)>] {
+        self.masked_for(audience).map_or(&self.arguments, |masked| &masked.arguments)
+    }
+
+    fn masked_for(&self, audience: Audience) -> Option<&MaskedDefinition> {
+        self.masked.as_deref().map(|[shell, network]| match audience {
+            Audience::Shell => shell,
+            Audience::Network => network,
+        })
     }
 
     /// Puts a filter in front of all others.
     pub(super) fn prepend_filter(&mut self, filter: &str) {
-        let masked = self.masked.as_mut().map(|masked| &mut masked.filters);
-        for filters in masked.into_iter().chain([&mut self.filters]) {
+        let masked = self.masked.iter_mut().flat_map(|masked| masked.iter_mut()).map(|masked| &mut masked.filters);
+        for filters in masked.chain([&mut self.filters]) {
             filters.insert(0, filter.to_owned());
         }
     }

@@ -15,7 +15,7 @@ use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, MaskedDefinition, Route, Target};
 use crate::routes::raw_route::RawRoute;
 use crate::sections::upstreams::{UpstreamsByName, balance};
-use crate::spec::definition::Spec;
+use crate::spec::Audience;
 use crate::spec::parse::{NamedForm, Syntax};
 use crate::spec::tree::Shortcut;
 use crate::spring::names::{SKIP, refusal};
@@ -276,17 +276,17 @@ fn definition(
     conditions: &[Condition<'_>],
     filters: &mut [ListedFilter<'_>],
 ) -> Definition {
-    let masked = MaskedDefinition {
-        predicates: conditions.iter().map(|condition| condition.text(&Spec::masked_text)).collect(),
-        filters: filters.iter().map(|listed| listed.spec.masked_text()).collect(),
-        arguments: filters.iter().map(|listed| listed.spec.masked_arguments()).collect(),
-    };
+    let [shell, network] = [Audience::Shell, Audience::Network].map(|audience| MaskedDefinition {
+        predicates: conditions.iter().map(|condition| condition.text(&|spec| spec.masked_text(audience))).collect(),
+        filters: filters.iter().map(|listed| listed.spec.masked_text(audience)).collect(),
+        arguments: filters.iter().map(|listed| listed.spec.masked_arguments(audience)).collect(),
+    });
     let plain = MaskedDefinition {
         predicates: conditions.iter().map(|condition| condition.text(&|spec| spec.text.clone())).collect(),
         arguments: filters.iter().map(|listed| listed.spec.named_arguments()).collect(),
         filters: filters.iter_mut().map(|listed| std::mem::take(&mut listed.spec.text)).collect(),
     };
-    let masked = (masked != plain).then(|| Box::new(masked));
+    let masked = (shell != plain || network != plain).then(|| Box::new([shell, network]));
     let MaskedDefinition { predicates, filters, arguments } = plain;
     let uri = uri.map(|uri| uri.value.clone()).unwrap_or_default();
     Definition { uri, predicates, filters, arguments, masked, metadata: BTreeMap::new() }

@@ -1,7 +1,7 @@
-//! Predicates and filters with values masked that may be secrets, for listings over the network.
+//! Predicates and filters with values masked that may be secrets, for listings.
 
 use crate::de::canonical;
-use crate::diagnostics::{NAMED_VALUES, is_secret_name};
+use crate::diagnostics::{NAMED_VALUES, is_secret_name, without_scheme};
 use crate::spec::definition::{Arg, Spec};
 
 /// Text in place of a masked value.
@@ -9,6 +9,23 @@ const MASK: &str = "****";
 
 /// Arguments that hold the name in the long form.
 const NAMES: [&str; 4] = ["name", "header", "param", "_genkey_0"];
+
+/// Reader of a listing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// The user of a command, who has the files: values are masked whose names say that they are secrets.
+    Shell,
+    /// Clients of the admin port: all values are masked that may be secrets.
+    Network,
+}
+
+impl Audience {
+    /// Returns true if the `value` of a header field, a cookie or a parameter is masked.
+    #[must_use]
+    pub fn hides(self, name: &str, value: &str) -> bool {
+        self == Self::Network || is_secret_name(name) || without_scheme(value).is_some()
+    }
+}
 
 /// Part of an argument that may be a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +42,9 @@ enum Secret {
 impl Spec<'_> {
     /// Returns the text of the specification with possible secrets masked: values of headers, parameters and cookies,
     /// and the keys of limiters.
-    pub(crate) fn masked_text(&self) -> String {
-        let secrets: Vec<Secret> = self.args.iter().enumerate().map(|(at, arg)| self.secret(at, arg)).collect();
+    pub(crate) fn masked_text(&self, audience: Audience) -> String {
+        let secrets: Vec<Secret> =
+            self.args.iter().enumerate().map(|(at, arg)| self.secret(at, arg, audience)).collect();
         if secrets.iter().all(|secret| *secret == Secret::Nothing) {
             return mask_urls(&self.text);
         }
@@ -43,25 +61,36 @@ impl Spec<'_> {
     }
 
     /// Returns the named arguments as [`masked_text`](Self::masked_text) shows them.
-    pub(crate) fn masked_arguments(&self) -> Vec<(String, String)> {
-        let masked = self.args.iter().enumerate().map(|(at, arg)| masked(arg, self.secret(at, arg)));
+    pub(crate) fn masked_arguments(&self, audience: Audience) -> Vec<(String, String)> {
+        let masked = self.args.iter().enumerate().map(|(at, arg)| masked(arg, self.secret(at, arg, audience)));
         masked
             .filter_map(|text| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())))
             .collect()
     }
 
-    fn secret(&self, position: usize, arg: &Arg) -> Secret {
+    /// Returns the name that the values of the other arguments belong to.
+    fn name_argument(&self) -> Option<(usize, &str)> {
+        let is_name = |arg: &Arg| {
+            let name = arg.name.as_deref().map(canonical);
+            name.is_none_or(|name| NAMES.iter().any(|known| canonical(known) == name))
+        };
+        let (at, arg) = self.args.iter().enumerate().find(|(_, arg)| is_name(arg))?;
+        Some((at, arg.value.as_str()))
+    }
+
+    fn secret(&self, position: usize, arg: &Arg, audience: Audience) -> Secret {
         let filter = canonical(&self.name);
         let name = arg.name.as_deref().map(canonical);
         match filter.as_str() {
-            filter if NAMED_VALUES.contains(&filter) => {
-                let is_name = match &name {
-                    None => position == 0,
-                    Some(name) => NAMES.iter().any(|known| canonical(known) == *name),
-                };
-                if is_name { Secret::Nothing } else { Secret::Value }
-            }
-            "addrequestheadersifnotpresent" => Secret::AfterColon,
+            filter if NAMED_VALUES.contains(&filter) => match self.name_argument() {
+                Some((at, _)) if at == position => Secret::Nothing,
+                Some((_, of)) if !audience.hides(of, &arg.value) => Secret::Nothing,
+                _ => Secret::Value,
+            },
+            "addrequestheadersifnotpresent" => match arg.value.split_once(':') {
+                Some((name, value)) if !audience.hides(name, value) => Secret::Nothing,
+                _ => Secret::AfterColon,
+            },
             "requestratelimiter" | "concurrencylimiter" => {
                 let name = name.unwrap_or_default();
                 let argument = name.split(['[', '.']).next().unwrap_or_default();
@@ -129,6 +158,7 @@ fn masked(arg: &Arg, secret: Secret) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::Audience;
 
     #[test]
     fn values_that_may_be_secrets_are_masked() {
@@ -137,11 +167,12 @@ mod tests {
             routes:
               - id: a
                 uri: 'echo:'
-                predicates: [Path=/a, 'Header=X-Key, s3cret', {name: Cookie, args: {name: sid, regexp: s3cret}}]
+                predicates: [Path=/a, 'Header=X-Key, s3cret', {name: Cookie, args: {name: sid, regexp: s.*}}]
                 filters:
                   - AddRequestHeader=Authorization, Bearer s3cret
                   - {name: SetRequestHeader, args: {value: s3cret, name: X-Key}}
-                  - AddRequestHeadersIfNotPresent=X-Key:s3cret,X-Other:s3cret
+                  - AddRequestHeadersIfNotPresent=X-Key:s3cret,X-Other:shown
+                  - AddResponseHeader=X-Other, shown
                   - StripPrefix=1
                   - RedirectTo=302, https://user:s3cret@example.com/a?b=c&token=s3cret
                   - name: RequestRateLimiter
@@ -154,20 +185,38 @@ mod tests {
         ";
         let config = crate::parse("test", text, &|_| None).unwrap().config;
         let definition = &config.routes[0].definition;
-        assert_eq!(definition.masked_predicates(), ["Path=/a", "Header=X-Key, ****", "Cookie{name=sid, regexp=****}"]);
+        let predicates = |audience| definition.masked_predicates(audience);
+        assert_eq!(predicates(Audience::Network), ["Path=/a", "Header=X-Key, ****", "Cookie{name=sid, regexp=****}"]);
         assert_eq!(
-            definition.masked_filters()[..5],
+            definition.masked_filters(Audience::Network)[..6],
             [
                 "AddRequestHeader=Authorization, ****",
                 "SetRequestHeader{value=****, name=X-Key}",
                 "AddRequestHeadersIfNotPresent=X-Key:****, X-Other:****",
+                "AddResponseHeader=X-Other, ****",
                 "StripPrefix=1",
                 "RedirectTo=302, https://****@example.com/a?b=c&token=****",
             ]
         );
-        let limiter = &definition.masked_filters()[5];
-        assert!(limiter.contains("exempt[0]=****") && limiter.contains("table.****=gold"), "{limiter}");
-        assert!(!limiter.contains("s3cret") && limiter.contains("replenish-rate=1"), "{limiter}");
-        assert!(definition.filters.iter().any(|filter| filter.contains("s3cret")), "`explain` shows them");
+        assert_eq!(
+            definition.masked_filters(Audience::Shell)[..4],
+            [
+                "AddRequestHeader=Authorization, ****",
+                "SetRequestHeader{value=****, name=X-Key}",
+                "AddRequestHeadersIfNotPresent=X-Key:****, X-Other:shown",
+                "AddResponseHeader=X-Other, shown",
+            ]
+        );
+        assert_eq!(predicates(Audience::Shell)[2], "Cookie{name=sid, regexp=s.*}");
+        for audience in [Audience::Shell, Audience::Network] {
+            let filters = definition.masked_filters(audience);
+            let limiter = &filters[6];
+            assert!(limiter.contains("exempt[0]=****") && limiter.contains("table.****=gold"), "{limiter}");
+            assert!(limiter.contains("replenish-rate=1"), "{limiter}");
+            assert!(
+                !format!("{filters:?}{:?}", definition.masked_arguments(audience)).contains("s3cret"),
+                "{filters:?}"
+            );
+        }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod schema;
 pub(crate) mod single_values;
 pub(crate) mod tree;
 
+pub use self::masked::Audience;
 use crate::spec::definition::Spec;
 
 /// A filter as the file specifies it.

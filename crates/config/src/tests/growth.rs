@@ -95,3 +95,55 @@ fn a_document_over_another() {
     let routes = "---\nroutes: [{id: a, uri: 'lb://U0', predicates: [Path=/**]}]\n";
     grows_linearly("upstreams.yaml", |count| format!("{}---\n{}{routes}", table(count), table(count)));
 }
+
+#[test]
+fn keys_that_are_unknown() {
+    let route = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
+    for section in ["", "server:\n  ", "resilience4j:\n  circuitbreaker:\n    instances:\n      "] {
+        let indent = " ".repeat(section.rsplit('\n').next().unwrap_or_default().len());
+        grows_linearly("a.yaml", |count| {
+            let head = format!("{route}{}", section.trim_end_matches(' '));
+            lines(&head, count, |at| format!("{indent}unknown{at}: {{register-health-indicator: ${{NONE}}}}"))
+        });
+    }
+    grows_linearly("application.yml", |count| {
+        lines("spring.cloud.gateway.routes: ['a=http://a,Path=/**']\ntollgate:\n", count, |at| {
+            format!("  unknown{at}: 1")
+        })
+    });
+}
+
+#[test]
+fn keys_of_one_line() {
+    let one_line = |count: usize, entry: &dyn Fn(usize) -> String| {
+        let entries: Vec<String> = (0..count).map(entry).collect();
+        format!("routes: []\nserver: {{{}}}\n", entries.join(", "))
+    };
+    grows_linearly("a.yaml", |count| one_line(count, &|_| "port: 8080".to_owned()));
+    grows_linearly("a.yaml", |count| one_line(count, &|at| format!("password{at}: hunter-{at}, unknown{at}: 1")));
+}
+
+#[test]
+fn routes_with_three_mistakes_each() {
+    grows_linearly("routes.yaml", |count| {
+        lines("routes:\n", count, |at| {
+            format!("- {{id: s{at}, uri: nowhere, predicates: [Pth=/s{at}], filters: [StripPrefx=1]}}")
+        })
+    });
+}
+
+#[test]
+fn lines_that_are_ever_deeper() {
+    grows_linearly("a.yaml", |count| {
+        lines("x:\n", count / 10, |at| format!("{}a:", " ".repeat(at + 1))) + &" ".repeat(count * 10) + "b: 1\n"
+    });
+}
+
+#[test]
+fn secrets_of_a_file_with_mistakes() {
+    grows_linearly("a.yaml", |count| {
+        lines("redis: {host: a, port: x}\nmanagement:\n  tokens:\n", count, |at| {
+            format!("  - {{name: n{at}, role: none, token: 'hunter-{at}'}}")
+        })
+    });
+}

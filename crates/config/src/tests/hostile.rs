@@ -147,3 +147,33 @@ fn documents_of_one_file_are_read_in_linear_time() {
         Folder::of(&[("application.yml", &format!("{ROUTES}{}", "---\nserver: {port: 8080}\n".repeat(10_000)))]);
     assert_eq!(folder.load(&["application.yml"], None).unwrap().config.routes.len(), 1);
 }
+
+#[test]
+fn mistakes_without_end_are_counted() {
+    let routes = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
+    let keys: String = (0..10_200).map(|at| format!("unknown{at}: 1\n")).collect();
+    let report = parse("a.yaml", &format!("{routes}{keys}"), &|_| None).unwrap_err();
+    assert_eq!((report.list().len(), report.has_errors()), (10_000, true));
+    let shown = report.render(false);
+    assert_eq!(shown.matches(": error: unknown key").count(), 100);
+    assert!(
+        shown.ends_with("\nand 10100 more: 10100 errors; `tollgate check --max-problems 0` shows more\n"),
+        "{shown}"
+    );
+    let shown = report.render_at_most(usize::MAX, false);
+    assert_eq!(shown.matches(": error: unknown key").count(), 10_000);
+    assert!(shown.ends_with("\nand 200 more: 200 errors\n"), "{}", &shown[shown.len() - 200..]);
+    // Warnings without end hide no error.
+    let keys = format!("server:\n{}", keys.replace("unknown", "  unknown"));
+    let report = parse("application.yml", &format!("{ROUTES}{keys}  port: x\n"), &|_| None).unwrap_err();
+    assert!(report.render(false).contains(": error: "), "{report}");
+}
+
+#[test]
+fn a_mistake_behind_ten_thousand_accepted_ones_is_an_error() {
+    let routes = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
+    let accepted = |at| format!("# accepted: unknown key `unknown{at}`\nunknown{at}: 1\n");
+    let keys: String = (0..10_000).map(accepted).collect();
+    assert!(parse("a.yaml", &format!("{routes}{keys}"), &|_| None).is_ok());
+    assert!(parse("a.yaml", &format!("{routes}{keys}other: 1\n"), &|_| None).is_err());
+}

@@ -61,3 +61,30 @@ fn migrate_keeps_the_certificates_of_every_section() {
         assert_eq!(tls[0], tls[1], "{migrated}");
     }
 }
+
+#[test]
+fn a_certificate_that_ends_soon_or_has_ended_is_a_warning() {
+    let made = Certificates::new();
+    let (cert, key) = (made.server().display().to_string(), made.server_key().display().to_string());
+    let text = format!(
+        "server: {{ssl: {{certificate: '{cert}', certificate-private-key: '{key}'}}}}\nroutes: [{{id: a, uri: 'echo:', predicates: [Path=/**]}}]\n"
+    );
+    let notes = || parse("a.yaml", &text, &|_| None).unwrap().notes.to_string();
+    assert_eq!(notes(), "");
+    made.sign_expired();
+    assert!(
+        notes().contains(&format!("warning: the certificate in {cert} expired at 2001-01-01T00:00:00Z")),
+        "{}",
+        notes()
+    );
+    let after = |days: i64| {
+        let day =
+            jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().checked_add(jiff::Span::new().days(days));
+        let day = day.unwrap();
+        made.sign_until((day.year().into(), day.month() as u8, day.day() as u8));
+    };
+    after(10);
+    assert!(notes().contains(" expires at "), "{}", notes());
+    after(16);
+    assert_eq!(notes(), "");
+}

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::{Report, migrate, parse};
 
 /// Place of the secret in a text.
-const HERE: &str = "SECRET";
+pub(super) const HERE: &str = "SECRET";
 
 /// Values with secrets, in the own form: below the sections of the file.
 const SECTIONS: [&str; 35] = [
@@ -90,7 +90,7 @@ const VALUES: [&str; 7] =
     ["SECRET", "'SECRET'", "\"SECRET\"", "\"ESCAPED\"", "!!str SECRET", "&s SECRET", "  # note\n      SECRET"];
 
 /// The same text elsewhere, with an error beside it.
-const ELSEWHERE: [&str; 12] = [
+pub(super) const ELSEWHERE: [&str; 12] = [
     "SECRET: 1",
     "server: {port: SECRET}",
     "server: {port: x}  # SECRET",
@@ -118,13 +118,13 @@ const PROPERTIES: [&str; 7] = [
 
 /// The form and the environment of a configuration, with the secret in one of them.
 #[derive(Clone, Debug)]
-struct Case {
+pub(super) struct Case {
     name: &'static str,
     text: String,
     env: Vec<(&'static str, String)>,
 }
 
-fn case(name: &'static str, text: String) -> Case {
+pub(super) fn case(name: &'static str, text: String) -> Case {
     Case { name, text, env: Vec::new() }
 }
 
@@ -170,7 +170,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Returns everything that is said about a configuration.
-fn said(case: &Case) -> String {
+pub(super) fn said(case: &Case) -> String {
     let env = |name: &str| case.env.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
     let all = |report: &Report| {
         let listed = report.list().iter().map(|found| format!("{}\n{:?}\n", found.message, found.help));

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::diagnostics::counts::{Counts, MAX_LISTED};
 use crate::diagnostics::help::Help;
 use crate::diagnostics::lines;
 use crate::diagnostics::missing::{Missing, Section};
-use crate::diagnostics::report::{Diagnostic, Report, Severity};
+use crate::diagnostics::report::{Diagnostic, Facts, Report, Severity};
 use crate::diagnostics::secrets::{self, Secret};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::{UnknownKey, UnknownName};
@@ -19,8 +20,13 @@ pub struct Diagnostics {
     /// True for files with comments that accept diagnostics. Until those are located, a mistake counts as a warning.
     pub has_acceptances: bool,
     pending: Vec<Pending>,
+    /// Number of diagnostics of each severity in `pending`, and of those that are not kept.
+    kept: Counts,
+    unlisted: Counts,
     /// Secrets that placeholders and the environment put into the files.
     resolved: Vec<Secret>,
+    /// Returns true for a word of messages, which is masked at the place of a secret only.
+    pub is_word: Option<fn(&str) -> bool>,
     /// Places with an unknown value; later diagnostics about them are dropped.
     muted: HashSet<u32>,
     /// The first document.
@@ -73,8 +79,9 @@ impl Diagnostics {
     /// Reports a setting that Spring would silently ignore: an error in our own form unless a comment accepts it, a warning
     /// in a Spring file. What is built is the same in both. A key is marked as [ineffective](Help::ineffective).
     pub fn mistake(&mut self, at: Span, message: impl Into<String>) -> Help<'_> {
-        let severity = if self.has_acceptances { Severity::Warning } else { self.mistakes };
         let is_own_form = self.mistakes == Severity::Error;
+        let is_listed = self.kept.of(Severity::Warning) < MAX_LISTED;
+        let severity = if self.has_acceptances && is_listed { Severity::Warning } else { self.mistakes };
         let help = self.push(severity, Some(at), message.into()).with(|pending| pending.is_mistake = is_own_form);
         if at.key { help.ineffective() } else { help }
     }
@@ -135,6 +142,11 @@ impl Diagnostics {
         self.resolved = secrets::of_resolved(root);
     }
 
+    /// Masks `secret`, the content of a file that the setting at `at` names, in messages.
+    pub fn mask_content(&mut self, at: Span, secret: &str) {
+        self.resolved.push(Secret::new(at, secret));
+    }
+
     /// Drops later diagnostics about the value at `at`.
     pub fn mute(&mut self, at: Span) {
         self.muted.insert(at.node);
@@ -149,17 +161,27 @@ impl Diagnostics {
         if at.is_some_and(|span| self.muted.contains(&span.node)) {
             return Help::of(None);
         }
+        if self.kept.of(severity) >= MAX_LISTED {
+            self.unlisted.add(severity);
+            return Help::of(None);
+        }
+        self.kept.add(severity);
         self.pending.push(Pending { severity, at, message, ..Pending::default() });
         Help::of(self.pending.last_mut())
     }
 
     /// Names the missing parts that are other values of the properties at their places. Drops those of no property.
     pub fn name_missing(&mut self, properties: &Node) {
+        let is_nameless = |pending: &Pending| pending.missing.iter().any(|missing| missing.name.is_empty());
+        let places = self.pending.iter().filter(|pending| is_nameless(pending)).filter_map(|pending| pending.at);
+        let mut names: HashMap<u32, String> = places.map(|at| (at.node, String::new())).collect();
+        if names.is_empty() {
+            return;
+        }
+        properties.name_paths(&mut names);
         for pending in &mut self.pending {
-            let Some(at) = pending.at.filter(|_| pending.missing.iter().any(|missing| missing.name.is_empty())) else {
-                continue;
-            };
-            let name = properties.path_of(at).unwrap_or_default();
+            let Some(at) = pending.at.filter(|_| is_nameless(pending)) else { continue };
+            let name = names.get(&at.node).cloned().unwrap_or_default();
             pending
                 .missing
                 .iter_mut()
@@ -177,25 +199,28 @@ impl Diagnostics {
 
     /// Returns true if an error was reported.
     pub fn has_errors(&self) -> bool {
-        self.pending.iter().any(|pending| pending.severity == Severity::Error)
+        self.has_errors_since(Mark::default())
     }
 
     /// Returns true if errors were reported since `mark`.
     pub fn has_errors_since(&self, mark: Mark) -> bool {
-        self.pending.iter().skip(mark.0).any(|pending| pending.severity == Severity::Error)
+        let unlisted = self.unlisted.of(Severity::Error) > mark.unlisted_errors;
+        unlisted || self.pending.iter().skip(mark.pending).any(|pending| pending.severity == Severity::Error)
     }
 
     /// Returns the current position, for [`Diagnostics::demote_errors`].
     pub fn mark(&self) -> Mark {
-        Mark(self.pending.len())
+        Mark { pending: self.pending.len(), unlisted_errors: self.unlisted.of(Severity::Error) }
     }
 
     /// Turns the errors reported since `mark` into warnings; returns false if there were none.
     pub fn demote_errors(&mut self, mark: Mark) -> bool {
-        let mut errors =
-            self.pending.iter_mut().skip(mark.0).filter(|pending| pending.severity == Severity::Error).peekable();
-        let any = errors.peek().is_some();
-        errors.for_each(|pending| pending.severity = Severity::Warning);
+        let is_error = |pending: &&mut Pending| pending.severity == Severity::Error;
+        let mut any = self.unlisted.demote_errors(mark.unlisted_errors);
+        for pending in self.pending.iter_mut().skip(mark.pending).filter(is_error) {
+            pending.severity = Severity::Warning;
+            any = true;
+        }
         any
     }
 
@@ -225,7 +250,7 @@ impl Diagnostics {
             let is_proposed = !pending.missing.is_empty() && pending.missing.iter().all(Missing::is_proposed);
             pending.severity == Severity::Error && !is_proposed
         };
-        let has_other_errors = self.pending.iter().any(is_other);
+        let has_other_errors = self.unlisted.of(Severity::Error) > 0 || self.pending.iter().any(is_other);
         let missing = self.report_missing_once();
         let lines = lines::of_files(&text);
         let place = |span: Span| lines::place(&text, &lines, if span.is_root() { self.root } else { span });
@@ -259,10 +284,14 @@ impl Diagnostics {
         drop(lines);
         list.sort_by_key(|p| (p.file, p.line, p.column, p.severity));
         list.dedup();
-        Report::new(text, list, (missing, has_other_errors), self.resolved)
+        let (unlisted, resolved, words) = (self.unlisted, self.resolved, self.is_word);
+        Report::new(text, list, Facts { missing, has_other_errors, unlisted, resolved, words })
     }
 }
 
 /// Number of diagnostics at a point in time.
-#[derive(Clone, Copy, Debug)]
-pub struct Mark(usize);
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark {
+    pending: usize,
+    unlisted_errors: usize,
+}

@@ -81,6 +81,9 @@ impl<'s> Help<'s> {
 
     /// Suggests a similar or abbreviated name for `typed`, or lists all candidates.
     pub fn suggest(self, typed: &str, candidates: &[&str]) {
+        if self.0.is_none() {
+            return;
+        }
         match suggest::suggestion(typed, candidates) {
             (_, Some(meant)) => self.did_you_mean(typed, meant),
             (list, None) => self.help(list),

@@ -1,6 +1,7 @@
 //! Lines of the files, and the lines and columns of spans.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::diagnostics::text::{Format, SourceText};
@@ -14,8 +15,9 @@ pub(super) struct FileLines<'t> {
     text: &'t str,
     /// Position of each line, with the line.
     lines: OnceCell<Vec<(usize, &'t str)>>,
-    /// A byte and its column, from which those behind it on the same line are counted: a line may be the whole file.
-    counted: Cell<(usize, usize)>,
+    /// Number of characters in the first kilobyte of a line, in the first two, and so on, by the start of the line. A line
+    /// may be the whole file.
+    counted: RefCell<HashMap<usize, Vec<usize>>>,
 }
 
 /// Returns the lines of each file.
@@ -33,11 +35,19 @@ pub(super) fn place(text: &SourceText, lines: &[FileLines<'_>], span: Span) -> A
     (file, line, column)
 }
 
+/// Bytes whose characters are counted together.
+const KILOBYTE: usize = 1024;
+
+/// Returns true for a byte of UTF-8 that begins no character.
+fn is_continuation(byte: u8) -> bool {
+    byte & 0xC0 == 0x80
+}
+
 // === impl FileLines ===
 
 impl<'t> FileLines<'t> {
     pub(super) fn of(text: &'t str) -> Self {
-        Self { text, lines: OnceCell::new(), counted: Cell::new((0, 1)) }
+        Self { text, lines: OnceCell::new(), counted: RefCell::default() }
     }
 
     /// Returns the line at `at`, from 0; an empty one if there is none.
@@ -68,16 +78,32 @@ impl<'t> FileLines<'t> {
         if at > start && at == self.text.len() && self.text.ends_with(['\n', '\r']) {
             return (line + 1, 1);
         }
-        let (from, column) =
-            Some(self.counted.get()).filter(|(from, _)| (start..=at).contains(from)).unwrap_or((start, 1));
-        let column = column + self.text[from..at].chars().count();
-        self.counted.set((at, column));
-        (line, column)
+        (line, self.characters(start, at) + 1)
+    }
+
+    /// Returns the number of characters from the start of a line to a byte of it.
+    fn characters(&self, start: usize, at: usize) -> usize {
+        let count = |bytes: &[u8]| {
+            #[cfg(debug_assertions)]
+            crate::steps::count();
+            bytes.iter().filter(|byte| !is_continuation(**byte)).count()
+        };
+        let bytes = &self.text.as_bytes()[start..at];
+        let mut counted = self.counted.borrow_mut();
+        let counted = counted.entry(start).or_default();
+        for kilobyte in bytes.chunks_exact(KILOBYTE).skip(counted.len()) {
+            let sum = counted.last().copied().unwrap_or_default() + count(kilobyte);
+            counted.push(sum);
+        }
+        let known = bytes.len() / KILOBYTE;
+        let before = known.checked_sub(1).and_then(|last| counted.get(last)).copied().unwrap_or_default();
+        before + count(&bytes[known * KILOBYTE..])
     }
 
     /// Returns the position of the `number`th argument of the shortcut at `start`, if it is on the same line.
     fn argument(&self, start: usize, number: u8) -> Option<usize> {
-        let (_, line) = yaml::lines(self.text.get(start..)?).next().filter(|_| number > 0)?;
+        let rest = self.text.get(start..).filter(|_| number > 0)?;
+        let (_, line) = yaml::lines(rest).next()?;
         let mut end = 0;
         for separator in std::iter::once('=').chain(std::iter::repeat(',')).take(number.into()) {
             end += line.get(end..)?.find(separator)? + 1;
@@ -100,5 +126,10 @@ mod tests {
         assert_eq!((lines.count(), lines.line(0), lines.bytes(2)), (3, "a: ä b", 10..20));
         assert_eq!((lines.argument(13, 1), lines.argument(13, 2), lines.argument(13, 3)), (Some(15), Some(19), None));
         assert_eq!(FileLines::of("").position(0), (1, 1));
+        let text = "ä".repeat(3_000);
+        let lines = FileLines::of(&text);
+        for column in [2_999, 1, 1_025, 512, 513, 514, 2_048, 0] {
+            assert_eq!(lines.position(2 * column), (1, column + 1));
+        }
     }
 }

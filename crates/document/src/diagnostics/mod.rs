@@ -2,10 +2,12 @@
 //! their lines ([`Report`]).
 
 mod collect;
+mod counts;
 mod excerpt;
 mod help;
 mod lines;
 mod missing;
+mod render;
 mod repeats;
 mod report;
 mod secrets;
@@ -14,10 +16,12 @@ mod text;
 mod unknown;
 
 pub use collect::Diagnostics;
+pub use counts::MAX_LISTED;
 pub use help::{Help, Reported};
 pub use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted, yaml_key};
+pub use render::MAX_SHOWN;
 pub use report::{Diagnostic, Report, Severity};
-pub use secrets::{NAMED_VALUES, is_secret_name};
+pub use secrets::{NAMED_VALUES, SecretValues, is_secret_name, without_scheme};
 pub use suggest::{closest, is_misspelled, similar, suggest};
 pub use text::{ACCEPTED, DocumentId, Format, Import, Outcome, SourceFile, SourceText};
 pub use unknown::{UnknownKey, UnknownKind, UnknownName};

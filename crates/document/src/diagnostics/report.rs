@@ -1,15 +1,14 @@
-//! Diagnostics with their lines, for a terminal or the log.
+//! Diagnostics of one configuration.
 
-use std::error::Error;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::diagnostics::excerpt;
-use crate::diagnostics::lines::{self, FileLines};
+use crate::diagnostics::counts::Counts;
+use crate::diagnostics::lines;
 use crate::diagnostics::missing::{self, Missing, Section};
 use crate::diagnostics::repeats;
-use crate::diagnostics::secrets::{Secret, SecretValues, Secrets, UnknownNames};
+use crate::diagnostics::secrets::{OwnWords, Secret, SecretValues, Secrets, UnknownNames};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
 
@@ -55,23 +54,25 @@ pub struct Diagnostic {
 /// All diagnostics of one configuration, sorted by position.
 #[derive(Clone, Debug)]
 pub struct Report {
-    text: Box<SourceText>,
-    list: Vec<Diagnostic>,
-    missing: Vec<Missing>,
-    has_other_errors: bool,
+    pub(super) text: Box<SourceText>,
+    pub(super) list: Vec<Diagnostic>,
+    pub(super) facts: Box<Facts>,
     /// Secrets of each file; none if there are no diagnostics.
-    secrets: Vec<Secrets>,
+    pub(super) secrets: Vec<Secrets>,
     /// Values of all of them.
-    values: SecretValues,
+    pub(super) values: SecretValues,
 }
 
-/// A line of a file as excerpts show it. Several diagnostics may be about one long line.
-#[derive(Default)]
-struct ShownLine {
-    /// File and line.
-    at: (usize, usize),
-    /// `None` if there is no such line.
-    masked: Option<Vec<char>>,
+/// Facts about all diagnostics, besides their list.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    pub(super) missing: Vec<Missing>,
+    pub(super) has_other_errors: bool,
+    /// Number of diagnostics of each severity that are not in the list.
+    pub(super) unlisted: Counts,
+    /// Secrets that placeholders and the environment put into the files.
+    pub(super) resolved: Vec<Secret>,
+    pub(super) words: OwnWords,
 }
 
 impl Severity {
@@ -89,20 +90,18 @@ impl Severity {
 impl Report {
     /// Creates a report. Secrets are masked in messages here, and in excerpts when they are rendered. Equal warnings are
     /// joined after that, so that a comment accepts the one below it only.
-    pub(super) fn new(
-        text: SourceText,
-        mut list: Vec<Diagnostic>,
-        (missing, mut has_other_errors): (Vec<Missing>, bool),
-        resolved: Vec<Secret>,
-    ) -> Self {
+    pub(super) fn new(text: SourceText, mut list: Vec<Diagnostic>, mut facts: Facts) -> Self {
         let files = lines::of_files(&text);
         let has_acceptances = text.has_acceptances();
-        let secrets = secrets(&text, &list, resolved);
-        let values = SecretValues::of(secrets.iter().flat_map(Secrets::texts));
+        // Without a diagnostic, nothing would show a secret.
+        let secrets = if list.is_empty() { Vec::new() } else { secrets(&text, &list, facts.resolved.clone()) };
+        let values = SecretValues::of(secrets.iter().flat_map(Secrets::texts), facts.words);
+        let secrets: Vec<Secrets> = secrets.into_iter().map(|secrets| secrets.with_rewritten(&values)).collect();
         for problem in &mut list {
             let (Some(lines), Some(secrets)) = (files.get(problem.file), secrets.get(problem.file)) else { continue };
-            let line = problem.line.checked_sub(1);
-            let mask = |message: &str| secrets.mask_message(message, lines, line, &values);
+            let line = problem.line.checked_sub(1).map(|line| lines.bytes(line));
+            let line = line.map(|line| (line.clone(), line.start + problem.column.saturating_sub(1)));
+            let mask = |message: &str| secrets.mask_message(message, line.clone(), &values);
             problem.message = mask(&problem.message);
             problem.help = problem.help.take().map(|help| mask(&help));
             let may_be_accepted = problem.severity == Severity::Warning || problem.is_mistake;
@@ -114,17 +113,33 @@ impl Report {
             } else if problem.is_mistake {
                 problem.severity = Severity::Error;
                 // Without acceptances, it has been counted as an error, unless the overlay corrects it.
-                has_other_errors |= has_acceptances;
+                facts.has_other_errors |= has_acceptances;
             }
         }
         drop(files);
-        Self { text: Box::new(text), list: repeats::join(list), missing, has_other_errors, secrets, values }
+        Self { text: Box::new(text), list: repeats::join(list), facts: Box::new(facts), secrets, values }
     }
 
-    /// Returns the diagnostics, sorted by position.
+    /// Returns the values of the secrets of the files, before [`drop_texts`](Self::drop_texts).
+    #[must_use]
+    pub fn secret_values(&self) -> SecretValues {
+        if !self.secrets.is_empty() {
+            return self.values.clone();
+        }
+        let secrets = secrets(&self.text, &[], self.facts.resolved.clone());
+        SecretValues::of(secrets.iter().flat_map(Secrets::texts), self.facts.words)
+    }
+
+    /// Returns the diagnostics, sorted by position: of each severity [`MAX_LISTED`](super::MAX_LISTED) at most.
     #[must_use]
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
+    }
+
+    /// Returns the number of diagnostics, with those that are not in the list.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.list.len() + self.facts.unlisted.sum()
     }
 
     /// Returns the name of the file with an index of [`Diagnostic::file`].
@@ -151,6 +166,7 @@ impl Report {
 
     /// Drops the texts of the files. After that, [`render`](Self::render) shows no lines, and the [`hash`](Self::hash) is another.
     pub fn drop_texts(&mut self) {
+        self.facts.resolved = Vec::new();
         self.text.files.iter_mut().for_each(|file| file.text = String::new());
     }
 
@@ -158,120 +174,40 @@ impl Report {
     /// filters. Its comment has the commands that use it, with `profiles`. `None` if nothing is missing.
     #[must_use]
     pub fn overlay(&self, files: &[&str], profiles: Option<&str>) -> Option<String> {
-        missing::overlay(&self.missing, files, profiles).map(|overlay| self.values.mask(&overlay))
+        missing::overlay(&self.facts.missing, files, profiles).map(|overlay| self.values.mask(&overlay))
     }
 
     /// Returns true if placeholders lack values that an overlay can have.
     pub fn lacks_properties(&self) -> bool {
-        self.missing.iter().any(|part| part.section == Section::Properties && !part.value.is_empty())
+        self.facts.missing.iter().any(|part| part.section == Section::Properties && !part.value.is_empty())
     }
 
     /// Adds the parts that are still missing with the overlay, as `next` reports.
     pub fn add_missing(&mut self, next: &Self) {
-        self.missing.extend(next.missing.iter().cloned());
-        self.has_other_errors |= next.has_other_errors;
+        self.facts.missing.extend(next.facts.missing.iter().cloned());
+        self.facts.has_other_errors |= next.facts.has_other_errors;
     }
 
     /// Returns true if there are errors besides those that [`overlay`](Self::overlay) corrects.
     #[must_use]
     pub fn has_other_errors(&self) -> bool {
-        self.has_other_errors
+        self.facts.has_other_errors
     }
 
     /// Returns true if there are no diagnostics.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.count() == 0
     }
 
     /// Returns true if one of the diagnostics is an error.
     #[must_use]
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|p| p.severity == Severity::Error)
-    }
-
-    /// Writes each diagnostic to the log, one line each, at the level of its severity.
-    pub fn log(&self) {
-        for diagnostic in &self.list {
-            let name = self.text.name(diagnostic.file);
-            let place = format!("{name}:{}:{}", diagnostic.line, diagnostic.column);
-            let (message, help) = (diagnostic.text(), diagnostic.help.as_deref());
-            match diagnostic.severity {
-                Severity::Error => tracing::error!(place, help, "{message}"),
-                Severity::Warning => tracing::warn!(place, help, "{message}"),
-                Severity::Note => tracing::info!(place, help, "{message}"),
-            }
-        }
-    }
-
-    /// Renders each diagnostic as `file:line:column: error: message`, with its line, a caret below and its help.
-    /// `color` adds ANSI colours.
-    #[must_use]
-    pub fn render(&self, color: bool) -> String {
-        self.render_those(color, |_| true)
-    }
-
-    /// Renders the notes that name sections of the application, which are not the gateway's, as [`render`](Self::render).
-    #[must_use]
-    pub fn render_sections(&self, color: bool) -> String {
-        self.render_those(color, |problem| problem.names_sections)
-    }
-
-    fn render_those(&self, color: bool, selects: impl Fn(&Diagnostic) -> bool) -> String {
-        let mut out = String::new();
-        let files = lines::of_files(&self.text);
-        let mut shown = ShownLine::default();
-        for problem in self.list.iter().filter(|problem| selects(problem)) {
-            if shown.at != (problem.file, problem.line) {
-                shown = self.line(&files, problem);
-            }
-            // Writing to a String cannot fail.
-            let _ = self.render_one(&mut out, problem, shown.masked.as_deref(), color);
-        }
-        out
-    }
-
-    /// Returns the line of a diagnostic, with its secrets masked.
-    fn line(&self, files: &[FileLines<'_>], problem: &Diagnostic) -> ShownLine {
-        let lines = files.get(problem.file).zip(self.secrets.get(problem.file));
-        let above = problem.line.checked_sub(1);
-        let masked = lines.zip(above).filter(|((lines, _), above)| *above < lines.count());
-        let masked =
-            masked.map(|((lines, secrets), above)| secrets.mask_line(lines, above, &self.values).chars().collect());
-        ShownLine { at: (problem.file, problem.line), masked }
-    }
-
-    fn render_one(&self, out: &mut String, problem: &Diagnostic, line: Option<&[char]>, color: bool) -> fmt::Result {
-        let name = self.text.name(problem.file);
-        let word = problem.severity.as_str();
-        let paint = match problem.severity {
-            Severity::Error => "\x1b[1;31m",
-            Severity::Warning => "\x1b[1;33m",
-            Severity::Note => "\x1b[1;36m",
-        };
-        let (paint, plain) = if color { (paint, "\x1b[0m") } else { ("", "") };
-        write!(out, "{name}:")?;
-        if problem.line > 0 {
-            write!(out, "{}:{}:", problem.line, problem.column)?;
-        }
-        writeln!(out, " {paint}{word}{plain}: {}", problem.text())?;
-        if let Some(line) = line {
-            let number = problem.line.to_string();
-            let gutter = " ".repeat(number.len());
-            let (part, column) = excerpt::around(line, problem.column.saturating_sub(1));
-            // Tabs stay tabs, so that the caret is in the right column.
-            let indent: String = part.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-            writeln!(out, "  {number} | {part}")?;
-            writeln!(out, "  {gutter} | {indent}{paint}^{plain}")?;
-        }
-        if let Some(help) = &problem.help {
-            writeln!(out, "  help: {help}")?;
-        }
-        Ok(())
+        self.facts.unlisted.of(Severity::Error) > 0 || self.list.iter().any(|p| p.severity == Severity::Error)
     }
 }
 
-/// Returns the secrets of each file, with those that are `resolved`. Without a diagnostic, nothing would show one.
+/// Returns the secrets of each file, with those that are `resolved`.
 fn secrets(text: &SourceText, list: &[Diagnostic], mut resolved: Vec<Secret>) -> Vec<Secrets> {
     resolved.sort_by_key(|secret| (secret.file, secret.bytes.start));
     let unknown = UnknownNames::of(list.iter().filter_map(|diagnostic| diagnostic.unknown.as_ref()));
@@ -279,14 +215,6 @@ fn secrets(text: &SourceText, list: &[Diagnostic], mut resolved: Vec<Secret>) ->
         let first = |file| resolved.partition_point(|secret| secret.file < file);
         resolved[first(at)..first(at + 1)].to_vec()
     };
-    let files = text.files.iter().enumerate().filter(|_| !list.is_empty());
+    let files = text.files.iter().enumerate();
     files.map(|(at, file)| Secrets::of(file, &unknown).with(of_file(at))).collect()
 }
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.render(false))
-    }
-}
-
-impl Error for Report {}

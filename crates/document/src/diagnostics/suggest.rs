@@ -6,12 +6,26 @@ use crate::yaml::key::{same_name, words};
 /// at most a third of the shorter name's length, or 1 for short names.
 pub fn closest<'c>(typed: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let wanted = typed.to_ascii_lowercase();
+    let (letters, length) = (letter_set(&wanted), wanted.chars().count());
+    let most = |candidate: &str| 1.max(candidate.len().min(wanted.len()) / 3);
+    // Most names are told apart by their lengths and letters alone: an edit adds one and removes one.
+    let may_be_close = |candidate: &str| {
+        let most = most(candidate);
+        candidate.chars().count().abs_diff(length) <= most
+            && (letter_set(candidate) ^ letters).count_ones() as usize <= 2 * most
+    };
     candidates
         .into_iter()
+        .filter(|candidate| may_be_close(candidate))
         .map(|candidate| (strsim::damerau_levenshtein(&wanted, &candidate.to_ascii_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= 1.max(candidate.len().min(wanted.len()) / 3))
+        .filter(|(distance, candidate)| *distance <= most(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Returns the set of the letters and digits of `text` in lower case, one bit for each.
+pub(super) fn letter_set(text: &str) -> u128 {
+    text.chars().fold(0, |set, c| set | 1 << (c.to_ascii_lowercase() as u32 & 127))
 }
 
 /// Returns true if `typed` is probably `meant` with typing errors, and not a name of its own: at most one edit in six letters.

@@ -23,4 +23,4 @@ pub use names::NameIndex;
 pub use node::{Node, NodeKind};
 pub use parse::{Parsed, Problem, Unused, parse, parse_json};
 pub use position::lines;
-pub use span::{Bytes, Span};
+pub use span::{Bytes, Span, Spans};

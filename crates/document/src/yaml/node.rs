@@ -1,5 +1,7 @@
 //! The tree of a YAML document.
 
+use std::collections::HashMap;
+
 use crate::yaml::key::same_name;
 use crate::yaml::span::Span;
 
@@ -33,7 +35,12 @@ impl Node {
 
     /// Returns the value of `key`, compared exactly.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        self.entries()?.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+        let is_it = |(name, _): &&(String, Self)| {
+            #[cfg(debug_assertions)]
+            crate::steps::count();
+            name == key
+        };
+        self.entries()?.iter().find(is_it).map(|(_, value)| value)
     }
 
     /// Follows one step of a dotted name: a key in any spelling, or `[n]` into a list.
@@ -72,14 +79,24 @@ impl Node {
         }
     }
 
-    /// Returns the dotted name of the value at `span` below this map. `None` for a value in a list.
-    pub fn path_of(&self, span: Span) -> Option<String> {
-        self.entries()?.iter().find_map(|(key, value)| {
-            if value.span.node == span.node {
-                return Some(key.clone());
+    /// Sets the dotted names of the values below this map whose numbers are keys of `names`, but not of those in lists.
+    pub fn name_paths(&self, names: &mut HashMap<u32, String>) {
+        self.name_paths_below("", names);
+    }
+
+    fn name_paths_below(&self, above: &str, names: &mut HashMap<u32, String>) {
+        for (key, value) in self.entries().unwrap_or_default() {
+            #[cfg(debug_assertions)]
+            crate::steps::count();
+            let is_wanted = names.contains_key(&value.span.node);
+            if is_wanted || value.entries().is_some() {
+                let path = if above.is_empty() { key.clone() } else { format!("{above}.{key}") };
+                value.name_paths_below(&path, names);
+                if is_wanted {
+                    names.insert(value.span.node, path);
+                }
             }
-            value.path_of(span).map(|below| format!("{key}.{below}"))
-        })
+        }
     }
 
     /// Returns true if `holds` for this value or one below it.

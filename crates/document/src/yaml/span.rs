@@ -129,6 +129,35 @@ impl Span {
     }
 }
 
+/// Spans that may contain others.
+#[derive(Debug, Default)]
+pub struct Spans {
+    /// File and begin of each, sorted, with the last end of those of the same file up to it.
+    ends: Vec<(usize, u32, u32)>,
+}
+
+impl Spans {
+    /// Takes the values of `spans`.
+    pub fn of(spans: impl Iterator<Item = Span>) -> Self {
+        let mut ends: Vec<_> = spans.map(|span| (span.file(), span.value_bytes.start, span.value_bytes.end)).collect();
+        ends.sort_unstable();
+        for at in 1..ends.len() {
+            if ends[at].0 == ends[at - 1].0 {
+                ends[at].2 = ends[at].2.max(ends[at - 1].2);
+            }
+        }
+        Self { ends }
+    }
+
+    /// Returns true if one of them [contains](Span::contains) `inner`.
+    pub fn contain(&self, inner: Span) -> bool {
+        let Bytes { start, end } = inner.value_bytes;
+        let before = self.ends.partition_point(|(file, begin, _)| (*file, *begin) <= (inner.file(), start));
+        let last = before.checked_sub(1).and_then(|last| self.ends.get(last));
+        last.is_some_and(|(file, _, last_end)| *file == inner.file() && end <= *last_end)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +167,27 @@ mod tests {
         let span = Span::new(65_535, Bytes::new(10..usize::MAX)).keyed(Bytes::new(8..9));
         for span in [span, span.key(), span.argument(254), Span::ROOT] {
             assert_eq!(Span::unpack(span.pack()), span);
+        }
+    }
+
+    #[test]
+    fn the_spans_of_several_files_contain_others() {
+        let span = |file, range| Span::new(file, Bytes::new(range));
+        let all = [span(1, 10..20), span(0, 5..50), span(0, 6..7), span(1, 30..31)];
+        let spans = Spans::of(all.into_iter());
+        for (file, range) in [
+            (0, 5..50),
+            (0, 8..9),
+            (0, 4..6),
+            (0, 49..51),
+            (1, 10..20),
+            (1, 20..20),
+            (1, 21..22),
+            (1, 30..31),
+            (2, 5..6),
+        ] {
+            let inner = span(file, range);
+            assert_eq!(spans.contain(inner), all.iter().any(|one| one.contains(inner)), "{inner:?}");
         }
     }
 }

@@ -70,7 +70,11 @@ pub(super) fn describe(kind: &ErrorKind) -> Described {
         | Kind::InvalidTrailingDoubleQuotedScalar => {
             ("did not find expected key", "keys of one map stand below each other, in the same column", true)
         }
-        Kind::UnclosedQuotedScalar => ("found unexpected end of stream", "a quote, `[` or `{` is never closed", false),
+        Kind::UnclosedQuotedScalar => (
+            "a quote is never closed",
+            "the text in quotes begins here: end it with the same quote; within `'…'`, a quote is written twice",
+            false,
+        ),
         Kind::UnknownAnchor => return Described::message("unknown anchor"),
         other => return Described::message(other.to_string()),
     };

@@ -12,6 +12,7 @@ use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tracing::Level;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::fmt::layer;
@@ -21,7 +22,7 @@ use tracing_subscriber::{Layer, Registry, reload};
 
 use self::repeats::RepeatLimit;
 use crate::log_writer::{LogOptions, LogWriter, Target};
-use tollgate_config::{LogFormat, Logging};
+use tollgate_config::{LogFormat, Logging, SecretValues};
 
 /// Bound of the queue in bytes.
 const MAX_QUEUED_BYTES: usize = 1 << 20;
@@ -35,6 +36,16 @@ static WRITER: OnceLock<LogWriter> = OnceLock::new();
 
 /// Filter of the process, which [`set_level`] changes.
 static LEVEL: OnceLock<reload::Handle<LevelFilter, Registry>> = OnceLock::new();
+
+/// Secrets of the configuration in use, and of the one before, whose connections may still fail.
+static SECRETS: Mutex<[SecretValues; 2]> = Mutex::new([SecretValues::NONE, SecretValues::NONE]);
+
+/// Masks `secrets`, and those that it masked before, in lines from now on.
+pub fn mask(secrets: SecretValues) {
+    let mut masked = SECRETS.lock();
+    masked.swap(0, 1);
+    masked[0] = secrets;
+}
 
 /// Guard of the log: writes the last lines when it is dropped.
 #[derive(Debug)]
@@ -92,10 +103,10 @@ pub fn lost() -> u64 {
 }
 
 impl LogGuard {
-    /// Writes `line` as it is. As all lines, it is lost if nothing reads the log.
+    /// Writes `line` as it is, but for secrets. As all lines, it is lost if nothing reads the log.
     pub fn print(&self, line: &str) {
         if let Some(writer) = WRITER.get() {
-            writer.write(format!("{line}\n").into_bytes(), 1);
+            writer.write(masked(format!("{line}\n").as_bytes()).into_owned(), 1);
         }
     }
 }
@@ -119,7 +130,8 @@ struct LineWriter {
 impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         if let Some(writer) = WRITER.get() {
-            let line = bounded(line);
+            // A line that is cut may end within a secret.
+            let line = bounded(&masked(line));
             writer.write(if self.is_json { escaped_json(line) } else { line }, 1);
         }
         Ok(line.len())
@@ -138,6 +150,13 @@ fn escaped_json(line: Vec<u8>) -> Vec<u8> {
         },
         Cow::Owned(text) => text.into_bytes(),
     }
+}
+
+/// Returns a line without secrets.
+fn masked(line: &[u8]) -> Cow<'_, [u8]> {
+    let all = SECRETS.lock().clone();
+    let all = all.iter().filter(|secrets| !secrets.is_empty());
+    all.fold(Cow::Borrowed(line), |line, secrets| secrets.mask(&String::from_utf8_lossy(&line)).into_bytes().into())
 }
 
 /// Copies a line, and cuts it at the bound.
@@ -175,5 +194,23 @@ mod tests {
             cut.len() < MAX_LINE_BYTES + 100 && cut.ends_with(&format!("é [cut, {} bytes]\n", long.len())),
             "{cut}"
         );
+    }
+
+    #[test]
+    fn lines_of_both_formats_have_no_secrets_of_this_configuration_and_the_one_before() {
+        let load = |secret: &str| {
+            let text = format!("redis: {{host: a, password: '{secret}'}}\nroutes: []\n");
+            let loaded = tollgate_config::parse("a.yaml", &text, &|_| None);
+            mask(loaded.map(|loaded| loaded.notes.secret_values()).unwrap_or_default());
+        };
+        let secrets = ["first-secret", "wm52-ty9p", "zq81\"kx7v"];
+        secrets.iter().for_each(|secret| load(secret));
+        for (line, shown) in [
+            ("WARN redis connection lost error=WM52-TY9P\n", "WARN redis connection lost error=****\n"),
+            (r#"{"message":"a","error":"of zq81\"kx7v"}"#, r#"{"message":"a","error":"of ****"}"#),
+            ("first-secret", "first-secret"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&masked(line.as_bytes())), shown);
+        }
     }
 }

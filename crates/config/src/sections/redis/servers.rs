@@ -260,5 +260,6 @@ pub(crate) fn secret_file(
     if secret.is_empty() {
         return Err(diagnostics.error(file.span, format!("the {what} {path} is empty")).reported());
     }
+    diagnostics.mask_content(file.span, secret);
     Ok(secret.to_owned())
 }

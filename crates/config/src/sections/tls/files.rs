@@ -2,6 +2,9 @@
 
 use std::path::{Display, Path};
 
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
@@ -171,6 +174,9 @@ fn certified(
     diagnostics: &mut Diagnostics,
 ) -> Result<CertifiedKey, Reported> {
     let (path, key_path) = (certificate.0.display(), key.0.display());
+    if let Some(leaf) = chain.first() {
+        warn_of_expiry(leaf, certificate, diagnostics);
+    }
     let private = aws_lc_rs::default_provider().key_provider.load_private_key(private).map_err(|error| {
         diagnostics
             .error(key.1, format!("the key in {key_path} cannot be used: {error}"))
@@ -188,6 +194,24 @@ fn certified(
         }
         Err(error) => Err(report_unusable(path, &error, certificate.1, diagnostics)),
     }
+}
+
+/// Seconds before the end of a certificate in which it is reported: 14 days.
+const EXPIRES_SOON: i64 = 14 * 24 * 60 * 60;
+
+/// Warns of a certificate that has expired, or expires within [`EXPIRES_SOON`].
+fn warn_of_expiry(leaf: &CertificateDer<'_>, (path, at): (&Path, Span), diagnostics: &mut Diagnostics) {
+    let end = tollgate_key_store::expiry(leaf).and_then(|end| DateTime::strptime("%Y%m%d%H%M%SZ", end).ok());
+    let Some(end) = end.and_then(|end| TimeZone::UTC.to_timestamp(end).ok()) else { return };
+    let left = end.duration_since(Timestamp::now());
+    let words = match left.as_secs() {
+        ..=0 => "expired",
+        secs if secs < EXPIRES_SOON => "expires",
+        _ => return,
+    };
+    diagnostics
+        .warn(at, format!("the certificate in {} {words} at {end}", path.display()))
+        .help("renew it; a reload reads it again");
 }
 
 /// Reports a certificate that cannot be used.

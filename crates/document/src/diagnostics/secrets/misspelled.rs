@@ -1,5 +1,7 @@
 //! Names that resemble the names of secrets.
 
+use crate::diagnostics::suggest::letter_set;
+
 /// Ends of the names of keys whose values are secrets, as letters and digits in lower case.
 pub(super) const SECRET_KEYS: [&str; 11] = [
     "password",
@@ -34,6 +36,8 @@ pub(super) fn resembles_secret(key: &str) -> bool {
     if OTHERS.iter().any(|other| letters.ends_with(other)) {
         return false;
     }
+    #[cfg(debug_assertions)]
+    crate::steps::count();
     let sets = suffix_sets(&letters);
     SECRET_KEYS.iter().filter(|secret| secret.len() >= SHORTEST).any(|secret| {
         let set = letter_set(secret);
@@ -42,15 +46,9 @@ pub(super) fn resembles_secret(key: &str) -> bool {
             let end = &letters[start..];
             let is_word = word_starts[start] && end.as_bytes()[0] == secret.as_bytes()[0];
             let edits = if is_word { 2 } else { 1 };
-            // Most names are told apart by their letters alone: an edit adds one and removes one.
             (sets[size - 1] ^ set).count_ones() <= 2 * edits && strsim::osa_distance(end, secret) <= edits as usize
         })
     })
-}
-
-/// Returns the set of the letters and digits of `text`, one bit for each.
-fn letter_set(text: &str) -> u128 {
-    text.bytes().fold(0, |set, byte| set | 1 << (byte & 127))
 }
 
 /// Returns the sets of the last letters of `letters`: of the last one, of the last two, and so on.

@@ -1,5 +1,6 @@
 //! Secrets of a configuration, which excerpts and messages mask: found in the tree of a file, by keys and values.
 
+mod encodings;
 mod misspelled;
 mod names;
 mod texts;
@@ -10,9 +11,9 @@ mod walk;
 use std::ops::Range;
 
 pub use self::names::is_secret_name;
-pub use self::texts::NAMED_VALUES;
+pub use self::texts::{NAMED_VALUES, without_scheme};
 pub(super) use self::unknown::UnknownNames;
-pub(super) use self::values::SecretValues;
+pub use self::values::SecretValues;
 pub(super) use self::walk::Secret;
 use self::walk::Walk;
 use crate::diagnostics::lines::FileLines;
@@ -22,8 +23,13 @@ use crate::yaml::{self, Node};
 
 /// Text in place of a secret in a message.
 const MASK: &str = "****";
+/// Secrets on each side of a place that messages about it are searched for, besides [`SecretValues`].
+const MAX_OF_LINE: usize = 32;
 /// Shortest secret that is replaced in messages; shorter ones are too likely to be a part of other words.
 const SHORTEST: usize = 3;
+
+/// Returns true for a word, in lower case, that messages use themselves. A secret that is one is masked at its place only.
+pub(super) type OwnWords = Option<fn(&str) -> bool>;
 
 /// Secrets of one file.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +38,8 @@ pub(super) struct Secrets {
     all: Vec<Secret>,
     /// Values that placeholders and the environment put into the file, which excerpts do not show.
     resolved: Vec<Secret>,
+    /// Keys and values that are written in other characters than they say.
+    rewritten: Vec<Secret>,
     /// Bytes with secrets, which do not overlap, in the order of the file.
     masked: Vec<Range<usize>>,
     /// False if the file is one value, or JSON, of which no lines are shown.
@@ -61,7 +69,11 @@ impl Secrets {
             Format::Value(key) => walk.property(key),
             Format::Argument => walk.property(file.name.trim_start_matches('-')),
         }
-        Self { has_lines: matches!(file.format, Format::Yaml | Format::Properties), ..Self::sorted(walk.found) }
+        Self {
+            has_lines: matches!(file.format, Format::Yaml | Format::Properties),
+            rewritten: walk.rewritten,
+            ..Self::sorted(walk.found)
+        }
     }
 
     /// Returns the whole of a text that cannot be read, if it mentions a secret: any part of it may be one. Messages about
@@ -80,12 +92,19 @@ impl Secrets {
                 _ => masked.push(bytes.clone()),
             }
         }
-        Self { all, resolved: Vec::new(), masked, has_lines: true }
+        Self { all, masked, has_lines: true, ..Self::default() }
     }
 
     /// Returns these with those of `resolved`, which are in the order of the file.
     pub(super) fn with(self, resolved: Vec<Secret>) -> Self {
         Self { resolved, ..self }
+    }
+
+    /// Adds the keys and values that say one of the `values` in other characters: a line does not show it as it is.
+    pub(super) fn with_rewritten(self, values: &SecretValues) -> Self {
+        let Self { mut all, resolved, rewritten, has_lines, .. } = self;
+        all.extend(rewritten.into_iter().filter(|other| !values.places(&other.text).is_empty()));
+        Self { resolved, has_lines, ..Self::sorted(all) }
     }
 
     /// Returns the values of the secrets.
@@ -99,7 +118,7 @@ impl Secrets {
         let (line, bytes) = (lines.line(at), lines.bytes(at));
         let mut ranges = self.masked_in(&bytes).to_vec();
         ranges.extend(texts::comment_with_secret(line).map(|start| bytes.start + start + 1..bytes.end));
-        ranges.extend(values.places(line).map(|place| bytes.start + place.start..bytes.start + place.end));
+        ranges.extend(values.places(line).into_iter().map(|place| bytes.start + place.start..bytes.start + place.end));
         ranges.sort_by_key(|range| range.start);
         let mut ranges = ranges.into_iter().peekable();
         let indentation = line.len() - line.trim_start().len();
@@ -113,16 +132,16 @@ impl Secrets {
         line.char_indices().map(|(at, c)| if is_secret(at) { '*' } else { c }).collect()
     }
 
-    /// Returns `message` without the secrets of the line at `at`, without `values`, and without passwords of URLs.
+    /// Returns `message` without the secrets of the line with the bytes `line`, next to the position `near`, without
+    /// `values`, and without passwords of URLs.
     pub(super) fn mask_message(
         &self,
         message: &str,
-        lines: &FileLines<'_>,
-        at: Option<usize>,
+        line: Option<(Range<usize>, usize)>,
         values: &SecretValues,
     ) -> String {
-        let secrets: Vec<&str> = match at {
-            Some(at) => self.texts_in(&lines.bytes(at)),
+        let secrets: Vec<&str> = match line {
+            Some((line, near)) => self.texts_in(&line, near),
             None if self.has_lines => Vec::new(),
             None => self.texts().collect(),
         };
@@ -134,15 +153,18 @@ impl Secrets {
             let is_in = |secret: &&str| secret.contains(part) || secret.contains(before_host);
             before_host.len() >= SHORTEST && secrets.iter().any(is_in)
         };
-        let shown: Vec<&str> = parts
-            .iter()
-            .enumerate()
-            .map(|(at, part)| if at % 2 == 1 && is_secret(part) { MASK } else { part })
-            .collect();
-        let mut masked = shown.join("`");
-        for secret in secrets.iter().filter(|secret| secret.len() >= SHORTEST) {
-            masked = masked.replace(secret, MASK);
-        }
+        let (words, others): (Vec<&str>, Vec<&str>) =
+            secrets.iter().filter(|secret| secret.len() >= SHORTEST).partition(|secret| values.is_word(secret));
+        let replaced = |text: &str, secrets: &[&str]| {
+            secrets.iter().fold(text.to_owned(), |masked, secret| masked.replace(secret, MASK))
+        };
+        let shown = parts.iter().enumerate().map(|(at, part)| match at % 2 == 1 {
+            true if is_secret(part) => MASK.to_owned(),
+            true => replaced(part, &words),
+            // The words of the message itself.
+            false => (*part).to_owned(),
+        });
+        let masked = replaced(&shown.collect::<Vec<_>>().join("`"), &others);
         values.mask(&masked).split('`').map(without_passwords).collect::<Vec<_>>().join("`")
     }
 
@@ -153,13 +175,20 @@ impl Secrets {
         &rest[..rest.partition_point(|range| range.start < line.end)]
     }
 
-    /// Returns the values of the secrets of a line.
-    fn texts_in(&self, line: &Range<usize>) -> Vec<&str> {
+    /// Returns the values of the secrets of a line, those around the position `near` first: a line may be the whole file.
+    fn texts_in(&self, line: &Range<usize>, near: usize) -> Vec<&str> {
         let first = self.masked_in(line).first().map_or(line.end, |first| first.start);
-        let overlapping = starting_in(&self.all, first..line.end).iter().filter(|secret| secret.bytes.end > line.start);
-        let secrets = overlapping.chain(starting_in(&self.resolved, line.clone()));
+        let of_file = around(starting_in(&self.all, first..line.end), near);
+        let overlapping = of_file.iter().filter(|secret| secret.bytes.end > line.start);
+        let secrets = overlapping.chain(around(starting_in(&self.resolved, line.clone()), near));
         secrets.map(|secret| secret.text.as_str()).collect()
     }
+}
+
+/// Returns those of `secrets` that are next to the position `near`.
+fn around(secrets: &[Secret], near: usize) -> &[Secret] {
+    let at = secrets.partition_point(|secret| secret.bytes.start < near);
+    secrets.get(at.saturating_sub(MAX_OF_LINE)..secrets.len().min(at + MAX_OF_LINE)).unwrap_or_default()
 }
 
 /// Returns those of `secrets`, which are in the order of the file, that start in `bytes`.

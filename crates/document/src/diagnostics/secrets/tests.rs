@@ -21,7 +21,12 @@ fn masked(text: &str) -> String {
 /// Returns a message about the line at `at` of `text`.
 fn message(message: &str, text: &str, at: Option<usize>) -> String {
     let secrets = Secrets::of(&file(text), &UnknownNames::default());
-    secrets.mask_message(message, &FileLines::of(text), at, &SecretValues::of(secrets.texts()))
+    let line = at.map(|at| FileLines::of(text).bytes(at)).map(|line| (line.clone(), line.start));
+    secrets.mask_message(
+        message,
+        line,
+        &SecretValues::of(secrets.texts(), Some(|text| ["password", "unknown"].contains(&text))),
+    )
 }
 
 #[test]
@@ -243,7 +248,6 @@ fn unknown_names_are_masked_as_the_suggested_ones() {
         assert_eq!(masked_with(line, &names), masked);
     }
     let secrets = Secrets::of(&file("client-scr: abc"), &names);
-    let shown =
-        secrets.mask_message("found `abc`", &FileLines::of("client-scr: abc"), Some(0), &SecretValues::default());
+    let shown = secrets.mask_message("found `abc`", Some((0..15, 0)), &SecretValues::default());
     assert_eq!(shown, "found `****`");
 }

@@ -26,10 +26,13 @@ pub const NAMED_VALUES: [&str; 10] = [
 /// Keys that stand before a name, not a secret: `cookie:session` is a key resolver, `RequireToken` a filter.
 const NO_SECRETS: [&str; 2] = ["cookie", "requiretoken"];
 
-/// Returns true for the value of a field with credentials.
-pub(super) fn has_scheme(value: &str) -> bool {
-    let is_scheme = |scheme: &str| value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    is_scheme("bearer ") || is_scheme("basic ")
+/// Returns what is behind the scheme of a field with credentials.
+pub fn without_scheme(value: &str) -> Option<&str> {
+    let behind = |scheme: &str| {
+        let (start, rest) = value.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest.trim())
+    };
+    behind("bearer ").or_else(|| behind("basic "))
 }
 
 /// Returns true for a private key in PEM.
@@ -146,9 +149,11 @@ pub(super) fn find_urls_without_host(text: &str, found: &mut Vec<Range<usize>>) 
     }
 }
 
+/// Begin of the host of a URL.
+const SEPARATOR: &str = "//";
+
 /// Returns the texts behind `//` with their positions.
 fn urls(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    const SEPARATOR: &str = "//";
     let mut starts = text.match_indices(SEPARATOR).map(|(at, _)| at + SEPARATOR.len()).peekable();
     std::iter::from_fn(move || {
         let start = starts.next()?;
@@ -207,13 +212,15 @@ pub(super) fn mentions_secret(text: &str) -> bool {
     let written = letters(text).replace(NO_SECRET, "");
     let mut names = SECRET_NAMES.iter().chain(&SECRET_KEYS).chain(&SECRET_SECTIONS);
     let has_user = || text.contains(':') && (text.contains('@') || text.contains("%40"));
-    let mut words = text.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c)));
+    // A file may have millions of blanks between its words.
+    let mut words = text.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c))).filter(|word| !word.is_empty());
     let has_password = |word: &str| {
         let mut found = Vec::new();
         find_urls_without_host(word, &mut found);
         !found.is_empty()
     };
-    let mut urls = text.split(|c: char| c.is_whitespace() || "'\"`".contains(c));
+    let urls = text.split(|c: char| c.is_whitespace() || "'\"`".contains(c));
+    let mut urls = urls.filter(|word| word.contains(SEPARATOR));
     names.any(|name| written.contains(name)) || has_user() || words.any(resembles_secret) || urls.any(has_password)
 }
 

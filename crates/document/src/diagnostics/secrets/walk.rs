@@ -17,6 +17,12 @@ pub(in crate::diagnostics) struct Secret {
     pub(super) text: String,
 }
 
+impl Secret {
+    pub(in crate::diagnostics) fn new(at: Span, text: &str) -> Self {
+        Self { file: at.file(), bytes: at.bytes().range(), text: text.to_owned() }
+    }
+}
+
 /// Finds the secrets of a file.
 pub(super) struct Walk<'w> {
     /// Text of the file; an empty one if the nodes are not those of one file.
@@ -27,13 +33,15 @@ pub(super) struct Walk<'w> {
     /// Kinds of the values of keys in ordinary maps: a large file has few names of keys.
     ordinary: HashMap<String, ValueKind>,
     pub(super) found: Vec<Secret>,
+    /// Keys and values that the file has in other characters, with escapes or in several lines, and that are no secrets.
+    pub(super) rewritten: Vec<Secret>,
 }
 
 // === impl Walk ===
 
 impl<'w> Walk<'w> {
     pub(super) fn new(text: &'w str, unknown: &'w UnknownNames) -> Self {
-        Self { text, file: 0, unknown, ordinary: HashMap::new(), found: Vec::new() }
+        Self { text, file: 0, unknown, ordinary: HashMap::new(), found: Vec::new(), rewritten: Vec::new() }
     }
 
     /// Finds the secrets of a document.
@@ -97,6 +105,7 @@ impl<'w> Walk<'w> {
     /// Finds the secrets of a key: parts of its name, and a value whose separator is not that of YAML, as in `password x`.
     fn key(&mut self, bytes: Bytes, key: &str, kind: ValueKind, is_beside_name: bool) {
         let bytes = self.unquoted(bytes);
+        self.note_rewritten(&bytes, key);
         let is_of_name = |c: char| c.is_alphanumeric() || "-_.[]".contains(c);
         let start = key.len() - key.trim_start_matches(|c| !is_of_name(c)).len();
         let name = key[start..].split(|c| !is_of_name(c)).next().unwrap_or_default();
@@ -134,12 +143,15 @@ impl<'w> Walk<'w> {
     fn scalar(&mut self, node: &Node, text: &str, kind: ValueKind) {
         use ValueKind::{Credential, Fields, KeyList, Secret, Secrets, Table};
         let bytes = self.unquoted(node.span.bytes());
+        self.note_rewritten(&bytes, text);
         match kind {
             Secret | Secrets | Credential | Table if !texts::is_variable(text) => self.add(bytes, text.to_owned()),
             // A text without a separator is the name of a field.
             Fields if text.contains([':', '=']) => self.add(bytes, text.to_owned()),
             KeyList => self.parts(bytes, text, texts::find_key_ids),
-            _ if texts::has_scheme(text) || texts::has_private_key(text) => self.add(bytes, text.to_owned()),
+            _ if texts::without_scheme(text).is_some() || texts::has_private_key(text) => {
+                self.add(bytes, text.to_owned())
+            }
             _ => {
                 self.parts(bytes.clone(), text, texts::find_after_key);
                 self.text_parts(bytes, text);
@@ -166,6 +178,12 @@ impl<'w> Walk<'w> {
             let part = text.get(range.clone()).unwrap_or_default().to_owned();
             let at = if is_same { bytes.start + range.start..bytes.start + range.end } else { bytes.clone() };
             self.add(at, part);
+        }
+    }
+
+    fn note_rewritten(&mut self, bytes: &Range<usize>, text: &str) {
+        if self.text.get(bytes.clone()).is_some_and(|written| written != text) {
+            self.rewritten.push(Secret { file: self.file, bytes: bytes.clone(), text: text.to_owned() });
         }
     }
 
