@@ -20,6 +20,9 @@ const WINDOW: u32 = 1 << 30;
 /// Streams after which a client opens another connection of HTTP/2.
 const STREAMS: u32 = 1000;
 
+/// Sends requests to an address until the test ends. An error is the request that failed.
+type Client = fn(SocketAddr, &Progress) -> Result<(), String>;
+
 /// Running clients. None of them sends a request again.
 pub struct Clients {
     ended: Arc<AtomicBool>,
@@ -30,7 +33,7 @@ pub struct Clients {
 impl Clients {
     /// Starts `count` clients of each of the four kinds.
     pub fn start(address: SocketAddr, count: usize) -> Self {
-        let kinds: [fn(SocketAddr, &Progress) -> Result<(), String>; 4] = [
+        let kinds: [Client; 4] = [
             |address, progress| http1(address, progress, true),
             |address, progress| http1(address, progress, false),
             |address, progress| http2(address, progress, STREAMS),
