@@ -99,7 +99,10 @@ impl Process {
         }
         let result = match tokio::time::timeout(timeout, self.hand_over_to(&mut successor)).await {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(successor.failed(error)),
+            Ok(Err(error)) => {
+                self.serve_again();
+                Err(successor.failed(error).await)
+            }
             Err(_) => Err(HandoverError::TooLate(timeout)),
         };
         successor.serves = result.is_ok();
@@ -238,16 +241,21 @@ impl Successor {
         if received == message { Ok(()) } else { Err(io::Error::other(format!("it sent {received:#x}"))) }
     }
 
-    /// Returns the reason for `error`: mostly the end of the process.
-    fn failed(&mut self, error: io::Error) -> HandoverError {
+    /// Returns the reason for `error`: mostly the end of the process, which closes its connection shortly before.
+    async fn failed(&mut self, error: io::Error) -> HandoverError {
         match error.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {}
             _ => return HandoverError::Protocol(error),
         }
         let Some(process) = &mut self.process else { return HandoverError::Gone };
-        // It closes the socket when it ends, or is about to end.
-        let _ = process.kill();
-        process.wait().map_or_else(HandoverError::Protocol, HandoverError::Ended)
+        // Two seconds.
+        for _ in 0..200 {
+            if let Ok(Some(status)) = process.try_wait() {
+                return HandoverError::Ended(status);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        HandoverError::Protocol(error)
     }
 }
 
