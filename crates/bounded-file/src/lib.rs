@@ -5,12 +5,15 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 /// Largest password or token, in bytes.
 pub const MAX_SECRET_BYTES: usize = 64 << 10;
@@ -20,6 +23,8 @@ pub const MAX_CERTIFICATE_BYTES: usize = 16 << 20;
 pub const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for a process that writes to a pipe.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Error of a pipe after [`PIPE_TIMEOUT`].
+const NO_END: &str = "it is a pipe or a terminal that did not end within 5 seconds";
 /// Pause between two reads of a pipe.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -43,10 +48,30 @@ pub fn read(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
     while !is_complete(&mut file, &mut bytes, kind.is_fifo(), opened)? {
         sleep(PAUSE);
     }
-    if bytes.len() > max_bytes {
-        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {}", size(max_bytes))));
+    within_bound(bytes, max_bytes)
+}
+
+/// Returns the bytes of standard input, at most `max_bytes`. It may be a socket, as in a process that an editor starts.
+///
+/// # Errors
+/// It cannot be read, it has more bytes, or it does not end in time.
+pub fn read_stdin(max_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let (mut bytes, mut part) = (Vec::new(), [0; 8 << 10]);
+    let opened = Instant::now();
+    while bytes.len() <= max_bytes {
+        let left = Timespec::try_from(PIPE_TIMEOUT.saturating_sub(opened.elapsed())).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return Err(io::Error::new(ErrorKind::TimedOut, NO_END)),
+            Ok(_) => match stdin.read(&mut part)? {
+                0 => break,
+                length => bytes.extend_from_slice(&part[..length]),
+            },
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(bytes)
+    within_bound(bytes, max_bytes)
 }
 
 /// Returns the text of the file or pipe at `path`, at most `max_bytes`.
@@ -66,15 +91,20 @@ fn is_complete(file: &mut io::Take<File>, bytes: &mut Vec<u8>, is_pipe: bool, op
             within(WRITER_TIMEOUT, opened, "it is an empty pipe to which no process writes")
         }
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => {
-            within(PIPE_TIMEOUT, opened, "it is a pipe or a terminal that did not end within 5 seconds")
-        }
+        Err(error) if error.kind() == ErrorKind::WouldBlock => within(PIPE_TIMEOUT, opened, NO_END),
         Err(error) => Err(error),
     }
 }
 
 fn within(timeout: Duration, opened: Instant, otherwise: &str) -> io::Result<bool> {
     if opened.elapsed() < timeout { Ok(false) } else { Err(io::Error::new(ErrorKind::TimedOut, otherwise)) }
+}
+
+fn within_bound(bytes: Vec<u8>, max_bytes: usize) -> io::Result<Vec<u8>> {
+    if bytes.len() > max_bytes {
+        return Err(io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {}", size(max_bytes))));
+    }
+    Ok(bytes)
 }
 
 fn size(bytes: usize) -> String {

@@ -1,8 +1,14 @@
 //! `--config` several times.
 
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
 use crate::overlays::replay;
 use crate::support::eventually;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, TOLLGATE};
 
 #[test]
 fn commands_take_several_files_and_name_them() {
@@ -121,6 +127,21 @@ $ tollgate check --json --overlay a.yaml 2>&1 | head -1
 error: the argument '--json' cannot be used with '--overlay'
 ",
     );
+}
+
+#[test]
+fn standard_input_may_be_a_socket_as_in_an_editor() {
+    let (mut editor, stdin) = UnixStream::pair().unwrap();
+    let mut command = Command::new(TOLLGATE);
+    let command = command.args(["check", "-", "--json"]).stdin(Stdio::from(OwnedFd::from(stdin)));
+    let check = command.stdout(Stdio::piped()).spawn().unwrap();
+    for line in ["routes:\n", "- {id: a, uri: 'echo:', predicates: [Path=/**]}\n"] {
+        editor.write_all(line.as_bytes()).unwrap();
+    }
+    editor.shutdown(Shutdown::Write).unwrap();
+    let output = check.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(text, "{\"files\":[\"-\"],\"valid\":true,\"routes\":1,\"diagnostics\":[]}\n");
 }
 
 #[test]

@@ -82,8 +82,12 @@ pub(super) fn read_one(
     max_bytes: usize,
 ) -> Result<SourceFile, LoadError> {
     let unreadable = |source: io::Error| LoadError::Unreadable { path: path.to_owned(), source };
-    let opened = if path == Path::new(STDIN) { Path::new("/dev/stdin") } else { path };
-    let bytes = tollgate_bounded_file::read(opened, max_bytes).map_err(|error| match error.kind() {
+    let read = if path == Path::new(STDIN) {
+        tollgate_bounded_file::read_stdin(max_bytes)
+    } else {
+        tollgate_bounded_file::read(path, max_bytes)
+    };
+    let bytes = read.map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => {
             let message = "the files of a configuration have at most 16 MiB";
             unreadable(io::Error::new(ErrorKind::FileTooLarge, message))
