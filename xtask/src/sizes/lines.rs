@@ -14,7 +14,7 @@ const LIMITS: [(&str, usize); 9] = [
     ("config", 16_039),
     ("spring", 4_676),
     ("document", 3_106),
-    ("proxy", 14_523),
+    ("proxy", 14_565),
     ("limiter", 12_261),
     ("filters", 9_763),
     ("simulate", 3_039),

@@ -54,10 +54,8 @@ impl NameLookup {
     /// # Errors
     /// Errors of the resolver.
     pub(super) async fn look_up(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        let name = host.to_owned();
         self.age_secs.set(0);
-        let addresses =
-            self.join(host, || async move { Ok(tokio::net::lookup_host((name, port)).await?.collect()) }).await?;
+        let addresses = self.join(host, || resolve(host.to_owned(), port)).await?;
         self.learn(host, port, &addresses);
         Ok(addresses)
     }
@@ -120,8 +118,7 @@ impl NameLookup {
             let (sender, result) = watch::channel(None);
             let running = look_up();
             spawn_boxed(async move {
-                let addresses = running.await.map_err(|error| (error.kind(), error.to_string()));
-                sender.send_replace(Some(addresses));
+                sender.send_replace(Some(running.await.map_err(|error| (error.kind(), error.to_string()))));
             });
             self.latest.replace(Some((host.to_owned(), result.clone())));
             result
@@ -139,15 +136,31 @@ impl NameLookup {
     }
 }
 
+/// Asks the resolver of the system.
+async fn resolve(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+    #[cfg(test)]
+    if let Some(resolved) = tests::NAMES.with_borrow(|names| names.get(&host).cloned()) {
+        return resolved.map_err(io::Error::from);
+    }
+    Ok(tokio::net::lookup_host((host, port)).await?.collect())
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::HashMap;
     use std::time::Duration;
 
     use tokio::task::LocalSet;
     use tokio::time::{sleep, timeout};
 
     use super::*;
+
+    thread_local! {
+        /// Names of a test in the place of the system's: their addresses, or the error of a lookup.
+        pub(in crate::upstream::pool) static NAMES: RefCell<HashMap<String, Result<Vec<SocketAddr>, io::ErrorKind>>> =
+            RefCell::default();
+    }
 
     #[tokio::test(start_paused = true)]
     async fn concurrent_requests_share_one_lookup() {
