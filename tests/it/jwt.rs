@@ -1,6 +1,7 @@
 //! `jwt:CLAIM`: only tokens signed by the configured keys are accepted.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -183,6 +184,14 @@ fn the_keys_of_a_file_are_refreshed_periodically() {
     std::fs::write(&path, "[]").unwrap();
     gateway.logged("jwks refresh failed, current keys stay in use");
     assert_eq!(status(&gateway, &old.token(&sub("b"))), 200);
+    // The read of a pipe without a writer ends, and so does that of a device without an end.
+    std::fs::remove_file(&path).unwrap();
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    gateway.logged("it is an empty pipe to which no process writes");
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    gateway.logged("it has more than 1 MiB");
+    std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, jwks(&[&new])).unwrap();
     gateway.logged("jwks refreshed jwks=");
     assert_eq!(status(&gateway, &old.token(&sub("c"))), 401, "a remembered key is forgotten");

@@ -3,7 +3,7 @@
 //! AWS-LC decrypts and verifies a store; it is in the build for TLS already. [`identity`] returns a key with its chain, as
 //! Java's key managers select it, and [`certificates`] the trusted certificates of a trust store.
 //!
-//! A store may have at most [`MAX_STORE_BYTES`] bytes and 5,000,000 hashing rounds, as in Java.
+//! A store may have at most [`MAX_CERTIFICATE_BYTES`] bytes and 5,000,000 hashing rounds, as in Java.
 
 mod aws_lc;
 mod ber;
@@ -12,19 +12,15 @@ mod pfx;
 
 use std::ffi::CString;
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use thiserror::Error;
+use tollgate_bounded_file::MAX_CERTIFICATE_BYTES;
 
 use crate::aws_lc::{Contents, OpenError};
 use crate::pfx::Pfx;
-
-/// Maximum size of a store, in bytes.
-pub const MAX_STORE_BYTES: u64 = 16 << 20;
 
 /// Maximum number of hashing rounds for the checksum and the encryption, as in Java for each.
 const MAX_ROUNDS: u64 = 5_000_000;
@@ -82,18 +78,13 @@ pub enum KeyStoreError {
     Unsupported(&'static str),
 }
 
-/// Reads a file, up to [`MAX_STORE_BYTES`].
+/// Reads a file, up to [`MAX_CERTIFICATE_BYTES`].
 ///
 /// # Errors
 /// The file cannot be read, or it is too large for a store.
 pub fn read(path: &Path) -> Result<Vec<u8>, KeyStoreError> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_STORE_BYTES + 1).read_to_end(&mut bytes));
-    match read {
-        Ok(length) if length as u64 > MAX_STORE_BYTES => Err(KeyStoreError::Unsupported("has more than 16 MiB")),
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(KeyStoreError::Unreadable(error.to_string())),
-    }
+    tollgate_bounded_file::read(path, MAX_CERTIFICATE_BYTES)
+        .map_err(|error| KeyStoreError::Unreadable(error.to_string()))
 }
 
 /// Returns the private key of `store` with its certificates. `alias` selects one of several keys; upper and lower case are

@@ -10,13 +10,13 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 81_594),
-    ("config", 16_039),
+    (ALL, 81_900),
+    ("config", 16_239),
     ("spring", 4_676),
     ("document", 3_106),
     ("proxy", 14_565),
     ("limiter", 12_261),
-    ("filters", 9_763),
+    ("filters", 9_836),
     ("simulate", 3_039),
     ("src", 8_949),
 ];

@@ -1,6 +1,7 @@
 //! Sections of the file. Each folder or file has the raw struct of a section, its check and the checked struct.
 
 pub(crate) mod cors;
+pub(crate) mod files;
 pub(crate) mod forwarding;
 pub(crate) mod http_client;
 pub(crate) mod jwt;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue, StatusCode};
+use tollgate_bounded_file::MAX_SECRET_BYTES;
 
 use crate::client::{Call, RegistryError, encoded};
 use crate::kubernetes::read::{self, EndpointSlice, SERVICE_NAME, SliceKey};
@@ -15,8 +16,6 @@ use tollgate_config::KubernetesToken;
 const LIST_TIMEOUT: Duration = Duration::from_secs(30);
 /// EndpointSlices of a page.
 const PAGE: usize = 500;
-/// Maximum size of a token file, in bytes.
-const MAX_TOKEN: usize = 64 << 10;
 
 impl KubernetesState {
     /// Reads the list of a namespace. Returns its version.
@@ -86,7 +85,6 @@ impl KubernetesState {
 async fn read_token(path: &Path) -> Result<String, RegistryError> {
     let failed = |error| RegistryError::TokenFile(path.display().to_string(), error);
     let file = path.to_owned();
-    let read = tokio::task::spawn_blocking(move || std::fs::read_to_string(file)).await;
-    let text = read.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)?;
-    if text.len() > MAX_TOKEN { Err(RegistryError::Token) } else { Ok(text) }
+    let read = tokio::task::spawn_blocking(move || tollgate_bounded_file::read_text(&file, MAX_SECRET_BYTES)).await;
+    read.map_err(|error| failed(std::io::Error::other(error)))?.map_err(failed)
 }

@@ -14,6 +14,7 @@ use thiserror::Error;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tollgate_bounded_file::MAX_KEY_SET_BYTES;
 use tollgate_filters::jwt::{KeySet, KeySetError};
 
 use tollgate_config::{Jwt, KeySource};
@@ -29,8 +30,6 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LAST_RETRY: Duration = Duration::from_secs(30);
 /// Timeout for a fetch, from the DNS lookup to the last byte.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Largest key set, in bytes. Key sets have a few thousand bytes.
-const MAX_BYTES: usize = 1 << 20;
 /// Longest time that an unresponsive server may delay a start or a reload.
 const FIRST_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -45,8 +44,6 @@ pub struct JwksRefresher {
 enum RefreshError {
     #[error("cannot read the file")]
     File(#[from] std::io::Error),
-    #[error("the key set has more than {MAX_BYTES} bytes")]
-    TooLong,
     #[error("cannot fetch the key set")]
     Fetch(#[from] CallError),
     #[error("cannot use the key set")]
@@ -133,13 +130,10 @@ async fn read(jwt: &Jwt) -> Result<KeySet, RefreshError> {
         KeySource::Server(uri) => fetch(uri).await?,
         KeySource::File(path) => {
             let path = path.clone();
-            let text = spawn_blocking(move || std::fs::read(path)).await.map_err(std::io::Error::other)??;
-            text.into()
+            let read = spawn_blocking(move || tollgate_bounded_file::read(&path, MAX_KEY_SET_BYTES)).await;
+            read.map_err(std::io::Error::other)??.into()
         }
     };
-    if text.len() > MAX_BYTES {
-        return Err(RefreshError::TooLong);
-    }
     let keys = KeySet::parse(&text)?;
     if keys.supports_any(&jwt.verifier.settings().algorithms) { Ok(keys) } else { Err(RefreshError::NoKeyFits) }
 }
@@ -157,7 +151,7 @@ fn replace_keys(jwt: &Jwt, keys: KeySet) {
 /// Returns the key set at `uri`. The trusted CA certificates are read each time: they change, and fetches are rare.
 async fn fetch(uri: &Uri) -> Result<Bytes, CallError> {
     let request = Request::get("/").header(ACCEPT, "application/jwk-set+json, application/json");
-    let bounds = Bounds { timeout: FETCH_TIMEOUT, max_bytes: MAX_BYTES };
+    let bounds = Bounds { timeout: FETCH_TIMEOUT, max_bytes: MAX_KEY_SET_BYTES };
     call(uri, request, Bytes::new(), system_tls, bounds).await
 }
 

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use http::Uri;
 use tokio::sync::Notify;
+use tollgate_bounded_file::MAX_KEY_SET_BYTES;
 use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
 
 use crate::de::argument_value::Texts;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
+use crate::sections::files;
 use crate::sections::jwt::RawJwt;
 use crate::sections::tls::files::both_given;
 use crate::spec::single_values::header_name;
@@ -162,13 +164,8 @@ fn is_loopback(address: std::net::IpAddr) -> bool {
 
 /// Reads the keys of a file, which must be valid at start.
 fn key_set(path: &Path, settings: &Settings, at: Span, diagnostics: &mut Diagnostics) -> Option<KeySet> {
-    let text = match std::fs::read(path) {
-        Ok(text) => text,
-        Err(error) => {
-            diagnostics.error(at, format!("cannot read the key set {}: {error}", path.display()));
-            return None;
-        }
-    };
+    let name = path.display();
+    let text = files::read(path, MAX_KEY_SET_BYTES, format_args!("the key set {name}"), at, diagnostics).ok()?;
     let keys = match KeySet::parse(&text) {
         Ok(keys) => keys,
         Err(error) => {

@@ -9,7 +9,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::redis::secret_file;
+use crate::sections::files;
 use crate::sections::tls::files::both_given;
 use crate::yaml::Span;
 
@@ -128,7 +128,7 @@ fn role(raw: &RawToken, span: Span, diagnostics: &mut Diagnostics) -> Option<Adm
 fn token(raw: &RawToken, span: Span, diagnostics: &mut Diagnostics) -> Option<String> {
     let (text, at) = match (&raw.token, &raw.token_file) {
         (Some(token), None) => (token.value.clone(), token.span),
-        (None, Some(file)) => (secret_file(file, "token file", diagnostics).ok()?, file.span),
+        (None, Some(file)) => (files::secret(file, "token file", diagnostics).ok()?, file.span),
         (Some(token), Some(file)) => {
             both_given(file.span, ("token", "token-file"), token.span, diagnostics);
             return None;

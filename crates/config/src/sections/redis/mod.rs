@@ -19,7 +19,6 @@ use crate::de::ranged::PositiveTime;
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
-pub(crate) use crate::sections::redis::servers::secret_file;
 use crate::sections::redis::servers::{FoundServers, RawCluster, RawSentinel};
 #[cfg(test)]
 use crate::sections::redis::tls::RawTlsOrFlag;

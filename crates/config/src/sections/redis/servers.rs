@@ -8,6 +8,7 @@ use tollgate_limiter::store::redis::{HostPort, Login, Sentinel};
 use crate::de::argument_value::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::sections::files;
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::url::{self, Url, everywhere};
 #[cfg(test)]
@@ -238,28 +239,8 @@ pub(super) fn login(
             let other = password.map_or(file.span, |password| password.span);
             return Err(both_given(file.span, ("password", "password-file"), other, diagnostics));
         }
-        (None, Some(file)) => Some(secret_file(file, "password file", diagnostics)?),
+        (None, Some(file)) => Some(files::secret(file, "password file", diagnostics)?),
         (password, None) => password,
     };
     Ok(Login { username: non_empty(username), password })
-}
-
-/// Returns the content of a file without the final line break. `what` names the file in messages.
-pub(crate) fn secret_file(
-    file: &Spanned<String>,
-    what: &str,
-    diagnostics: &mut Diagnostics,
-) -> Result<String, Reported> {
-    let path = file.value.trim();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        diagnostics.error(file.span, format!("cannot read the {what} {path}: {error}")).reported_with(
-            "relative paths start at the working directory; the gateway's user must be able to read the file",
-        )
-    })?;
-    let secret = text.trim_end_matches(['\r', '\n']);
-    if secret.is_empty() {
-        return Err(diagnostics.error(file.span, format!("the {what} {path} is empty")).reported());
-    }
-    diagnostics.mask_content(file.span, secret);
-    Ok(secret.to_owned())
 }

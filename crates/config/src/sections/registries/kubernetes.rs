@@ -1,14 +1,17 @@
 //! `kubernetes`: the API server of a cluster as a registry.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tollgate_bounded_file::MAX_SECRET_BYTES;
 
 use crate::de::defaults::{Flag, Or};
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
 use crate::diagnostics::Diagnostics;
+use crate::sections::files;
 use crate::sections::registries::registration::CheckedRegistry;
 use crate::sections::registries::server::{self, RegistryServer, Secret, given};
 #[cfg(test)]
@@ -125,7 +128,7 @@ pub(super) fn check(
         Some(token) => Some(KubernetesToken::Text(token)),
         None => file.or_else(|| account.exists().then_some(account)).map(KubernetesToken::File),
     };
-    let names = namespaces(client, discovery);
+    let names = namespaces(client, discovery, diagnostics);
     for name in names.iter().filter(|name| !name.is_empty() && !is_name(name)) {
         let at = discovery.namespaces.first().or(discovery.namespace.as_ref()).or(client.namespace.as_ref());
         diagnostics
@@ -170,7 +173,11 @@ fn api_server(
 }
 
 /// Returns the namespaces; an empty name stands for all.
-fn namespaces(client: &RawKubernetesClient, discovery: &RawKubernetesDiscovery) -> Vec<String> {
+fn namespaces(
+    client: &RawKubernetesClient,
+    discovery: &RawKubernetesDiscovery,
+    diagnostics: &mut Diagnostics,
+) -> Vec<String> {
     if discovery.all_namespaces.get() {
         return vec![String::new()];
     }
@@ -180,12 +187,25 @@ fn namespaces(client: &RawKubernetesClient, discovery: &RawKubernetesDiscovery) 
     names.dedup();
     if names.is_empty() {
         let configured_name = given(discovery.namespace.as_ref()).or_else(|| given(client.namespace.as_ref()));
-        let file = given(client.service_account_namespace_path.as_ref());
-        let of_pod = || std::fs::read_to_string(file.map_or(format!("{ACCOUNT}/namespace"), str::to_owned)).ok();
+        let of_pod = || namespace_of_pod(client, diagnostics);
         let name = configured_name.map(str::to_owned).or_else(of_pod).map(|name| name.trim().to_owned());
         names.push(name.filter(|name| !name.is_empty()).unwrap_or_else(|| "default".to_owned()));
     }
     names
+}
+
+/// Returns the namespace of the pod in which the gateway runs; `None` outside of a cluster. Reports a file that cannot be read.
+fn namespace_of_pod(client: &RawKubernetesClient, diagnostics: &mut Diagnostics) -> Option<String> {
+    let file = client.service_account_namespace_path.as_ref().filter(|file| given(Some(file)).is_some());
+    let path = file.map_or_else(|| format!("{ACCOUNT}/namespace"), |file| file.value.trim().to_owned());
+    let error = match tollgate_bounded_file::read_text(Path::new(&path), MAX_SECRET_BYTES) {
+        Ok(name) => return Some(name),
+        Err(error) => error,
+    };
+    if let Some(file) = file.filter(|_| error.kind() != ErrorKind::NotFound) {
+        diagnostics.error(file.span, format!("cannot read the namespace in {path}: {error}")).help(files::UNREADABLE);
+    }
+    None
 }
 
 /// Returns true for a DNS label (RFC 1123).

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tollgate_bounded_file::MAX_CERTIFICATE_BYTES;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Missing, Reported, Section};
+use crate::sections::files;
 use crate::yaml::Span;
 
 /// Contents of a PEM file.
@@ -20,11 +22,7 @@ pub(crate) struct PemFile {
 pub(super) fn read(location: &Spanned<String>, what: &str, diagnostics: &mut Diagnostics) -> Result<PemFile, Reported> {
     let span = location.span;
     let path = path(location, diagnostics)?;
-    let bytes = std::fs::read(path).map_err(|error| {
-        diagnostics.error(span, format!("cannot read {path}: {error}")).reported_with(
-            "a path starts at the working directory; the user that runs the gateway must be able to read it",
-        )
-    })?;
+    let bytes = files::read(Path::new(path), MAX_CERTIFICATE_BYTES, format_args!("{path}"), span, diagnostics)?;
     let text = String::from_utf8_lossy(&bytes);
     if text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----") || text.contains("Proc-Type: 4,ENCRYPTED") {
         return Err(diagnostics

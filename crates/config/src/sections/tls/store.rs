@@ -6,6 +6,7 @@ use tollgate_key_store::{Identity, KeyStoreError};
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::sections::files;
 use crate::sections::tls::files::non_blank;
 use crate::sections::tls::pem;
 use crate::yaml::Span;
@@ -76,10 +77,7 @@ impl StoreFile {
     fn report(&self, error: &KeyStoreError, diagnostics: &mut Diagnostics) -> Reported {
         let path = self.path.display();
         let help = match error {
-            KeyStoreError::Unreadable(_) => {
-                "a path starts at the working directory; the user that runs the gateway must be able to read it"
-                    .to_owned()
-            }
+            KeyStoreError::Unreadable(_) => files::UNREADABLE.to_owned(),
             KeyStoreError::JavaFormat(_) => {
                 format!(
                     "`keytool -importkeystore -srckeystore {path} -destkeystore {path}.p12 -deststoretype PKCS12` converts it"

@@ -45,6 +45,7 @@ mod files {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     use rustls::sign::CertifiedKey;
+    use tollgate_bounded_file::MAX_CERTIFICATE_BYTES;
 
     use super::RedisSettingsError;
     use crate::store::redis::connection_settings::{Authorities, ClientCertificate};
@@ -97,7 +98,7 @@ mod files {
     }
 
     fn read(setting: &str, path: &Path) -> Result<Vec<u8>> {
-        std::fs::read(path).map_err(|error| bad(setting, path, &error))
+        tollgate_bounded_file::read(path, MAX_CERTIFICATE_BYTES).map_err(|error| bad(setting, path, &error))
     }
 
     fn bad(setting: &str, path: &Path, reason: &dyn Display) -> RedisSettingsError {
