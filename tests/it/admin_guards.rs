@@ -16,7 +16,7 @@ routes:
     metadata: {token: s3cret, response-timeout: 5000}
     filters:
       - AddRequestHeader=Authorization, Bearer s3cret
-      - {name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1, burst-capacity: 5, exempt: [s3cret]}}
+      - {name: RequestRateLimiter, args: {key-resolver: 'header:x-key', replenish-rate: 1, burst-capacity: 5, exempt: [s3cret]}}
 ";
 
 /// Sends `head` to the admin port; returns the status.

@@ -151,6 +151,8 @@ fn exempt_keys_are_not_counted_and_blocked_keys_are_refused() {
         ask(&mut Gateway::start(&yaml(&format!("{rule}, {list}"))).connect(), "k").status
     };
     assert_eq!(by_network("exempt: [127.0.0.0/8]"), 200);
+    assert_eq!(by_network("exempt: ['::ffff:127.0.0.1']"), 200);
+    assert_eq!(by_network("block: ['::ffff:127.0.0.0/104']"), 403);
     assert_eq!(by_network("block: [127.0.0.0/8], exempt: [127.0.0.1]"), 403);
     assert_eq!(by_network("exempt: [10.0.0.0/8]"), 429);
 }

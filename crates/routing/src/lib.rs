@@ -23,6 +23,7 @@ pub use self::path::PathPattern;
 pub use self::pattern_error::PatternError;
 pub use self::predicate::error::PredicateError;
 pub use self::predicate::host::HostPort;
+pub use self::predicate::networks::network;
 pub use self::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateSettings, Remark, ValueKind};
 pub use self::predicate::rows::PREDICATES;
 pub use self::predicate::rows::version::{ApiVersions, Version, VersionSource};

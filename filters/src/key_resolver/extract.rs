@@ -185,6 +185,11 @@ fn is_zero(length: &HeaderValue) -> bool {
     length.as_bytes().iter().all(|digit| *digit == b'0')
 }
 
+/// Returns true for an id as [`write_preflight_id`] writes it.
+pub(super) fn is_preflight_id(id: &[u8]) -> bool {
+    id.starts_with(PREFLIGHT_PREFIX)
+}
+
 /// Writes the id of the preflights of the client at `address`.
 pub(super) fn write_preflight_id(address: IpAddr, out: &mut KeyBuf) {
     out.push(PREFLIGHT_PREFIX);

@@ -46,6 +46,7 @@ mod extract;
 mod function;
 mod key_fields;
 mod parse;
+mod possible;
 mod resolver;
 mod sources;
 

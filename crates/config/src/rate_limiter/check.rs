@@ -11,7 +11,7 @@ use crate::diagnostics::{Diagnostics, Reported, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
-use crate::rate_limiter::{Naming, lease, plans, rules, shared_settings, store, users};
+use crate::rate_limiter::{Naming, access, lease, plans, rules, shared_settings, store, users};
 use crate::spec::FilterSpec;
 use crate::spec::tree::Shortcut;
 use crate::spring::limiter_bean;
@@ -79,6 +79,7 @@ pub(crate) fn check(
     if in_redis {
         store::warn_of_small_shares(&limiter, args.gateways.span().unwrap_or(spec.span), diagnostics);
     }
+    access::report_impossible(&args, &limiter, diagnostics);
     users::warn_of_missing(&limiter, &args, spec.span, diagnostics);
     let bucket_at = args.bucket.span().unwrap_or(spec.span);
     report_own_bucket_of_a_rule(&limiter, bucket_at, diagnostics);

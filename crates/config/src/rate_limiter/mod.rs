@@ -1,5 +1,6 @@
 //! `RequestRateLimiter`: arguments ([`args`]), checks, and the checked limiter ([`model`]).
 
+mod access;
 pub(crate) mod args;
 pub(crate) mod check;
 pub(crate) mod context;

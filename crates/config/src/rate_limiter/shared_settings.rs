@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use ipnet::IpNet;
 use tollgate_filters::headers::{Families, HeaderNames};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::{AccessList, ErrorBody, OnLimit, Settings, Template, TemplateError};
+use tollgate_filters::request_rate_limiter::{ErrorBody, OnLimit, Settings, Template, TemplateError};
 
-use crate::de::argument_value::{Given, Texts};
+use crate::de::argument_value::Given;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::rate_limiter::access;
 use crate::rate_limiter::args::{BodyArgs, LimiterArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::rules::enforcement;
 use crate::rate_limiter::value_enums::OnLimitArg;
-use crate::sections::forwarding::trusted_proxies::network;
 use crate::spec::argument_types::Status;
 use crate::spec::single_values::refusal;
 use crate::yaml::Span;
@@ -41,8 +40,8 @@ pub(super) fn settings(
     let headers = header_names(args, context, diagnostics);
     let enforcement = enforcement(&args.mode, &args.enforce_percent, diagnostics);
     let on_limit = on_limit(args, throws, diagnostics);
-    report_all_exempt(&args.exempt, diagnostics);
-    let (exempt, block) = (access(&args.exempt, diagnostics), access(&args.block, diagnostics));
+    access::report_all_exempt(&args.exempt, diagnostics);
+    let (exempt, block) = (access::list(&args.exempt, diagnostics), access::list(&args.block, diagnostics));
     let of_all = || context.key_resolvers.of_all().unwrap_or_else(KeyResolver::principal);
     Ok(Settings {
         key_resolver: context.with_preflights(key_resolver?.unwrap_or_else(of_all)),
@@ -136,7 +135,7 @@ fn template(body: &Spanned<BodyArgs>, diagnostics: &mut Diagnostics) -> Result<T
     Template::parse(value, &text.value).map_err(|error| match error {
         TemplateError::Placeholder(_) => {
             let known: Vec<String> = Template::placeholders().map(|name| format!("`{{{name}}}`")).collect();
-            let help = format!("known are {}; a space, as in `{{ x }}`, makes it text", known.join(", "));
+            let help = format!("known are {}; with a space, as in `{{ x }}`, any other name is text", known.join(", "));
             diagnostics.error(text.span, error.to_string()).reported_with(help)
         }
         error => {
@@ -187,49 +186,6 @@ pub(crate) fn families(names: &[Spanned<String>], diagnostics: &mut Diagnostics)
         }
     }
     Ok(families)
-}
-
-/// Warns of an `exempt` network that contains all addresses.
-fn report_all_exempt(exempt: &Given<Texts>, diagnostics: &mut Diagnostics) {
-    let items = exempt.value().map_or(&[][..], Texts::items).iter();
-    for item in items.filter(|item| network(item.value.trim()).is_some_and(|network| network.prefix_len() == 0)) {
-        diagnostics
-            .warn(item.span, format!("`{}` exempts every address: the limits do not apply", item.value.trim()))
-            .help("list the networks of your own services, such as `10.0.0.0/8`");
-    }
-}
-
-/// Reads key ids and networks. A text that looks like an address is a network unless it starts with `key:`.
-fn access(texts: &Given<Texts>, diagnostics: &mut Diagnostics) -> AccessList {
-    let (mut keys, mut networks): (Vec<String>, Vec<IpNet>) = (Vec::new(), Vec::new());
-    for item in texts.value().map_or(&[][..], Texts::items) {
-        let text = item.value.trim();
-        if let Some(network_of_item) = network(text) {
-            networks.push(network_of_item.trunc());
-        } else if let Some((address, _)) = text.split_once('/').filter(|(address, _)| network(address).is_some()) {
-            diagnostics
-                .error(item.span, format!("`{text}` is not a network: the prefix does not fit `{address}`"))
-                .help(NETWORKS);
-        } else if looks_like_address(text) {
-            diagnostics.error(item.span, format!("`{text}` is neither an address nor a network")).help(NETWORKS);
-        } else {
-            keys.push(text.strip_prefix("key:").unwrap_or(text).to_owned());
-        }
-    }
-    AccessList::new(keys, networks)
-}
-
-/// Help for a text that should be a network.
-const NETWORKS: &str =
-    "`10.0.0.7`, `10.0.0.0/8`, `2001:db8::/32`; ranges are networks; `key:…` for a key that looks like one";
-
-/// Returns true for a text that would be a key by mistake, such as `203.0.113.300`, `10.0.0.1-10.0.0.9` and `10.0.*.*`: with
-/// the digits and signs of addresses alone.
-fn looks_like_address(text: &str) -> bool {
-    let is_of = |signs: &str| text.chars().all(|c| c.is_ascii_digit() || signs.contains(c));
-    let is_v4 = text.starts_with(|c: char| c.is_ascii_digit()) && is_of(".*-/ ") && text.matches('.').count() > 1;
-    let is_v6 = text.contains("::") && text.chars().all(|c| c.is_ascii_hexdigit() || ":.*-/% ".contains(c));
-    is_v4 || is_v6
 }
 
 fn on_limit(args: &LimiterArgs, throws: bool, diagnostics: &mut Diagnostics) -> Result<OnLimit, Reported> {

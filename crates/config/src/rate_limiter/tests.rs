@@ -41,7 +41,7 @@ fn dotted_and_nested_names_mean_the_same() {
 #[test]
 fn keys_in_the_table_of_plans_can_contain_dots() {
     let limiter = limiter(
-        "{key-resolver: ip, default-plan: free, plans: {free: {replenish-rate: 1, burst-capacity: 1}, all: unlimited}, \
+        "{key-resolver: 'header:x-key', default-plan: free, plans: {free: {replenish-rate: 1, burst-capacity: 1}, all: unlimited}, \
          plan-resolver: {table: {10.0.0.1: all, 'a.b[0]': all}}}",
     );
     let plans = limiter.plans.unwrap();

@@ -11,7 +11,7 @@ pub(crate) mod error;
 pub(crate) mod host;
 mod implication;
 mod method;
-mod networks;
+pub(crate) mod networks;
 mod path;
 pub(crate) mod row;
 pub(crate) mod rows;

@@ -27,7 +27,7 @@ pub(super) struct Networks {
 impl Networks {
     pub(super) fn parse(sources: &[String]) -> Result<Self, PredicateError> {
         let networks = parse_each(sources, "network", |text| {
-            parse(text).ok_or_else(|| {
+            network(text).ok_or_else(|| {
                 PredicateError::value(text, "a network: write an IP address or a CIDR block such as 10.0.0.0/8")
             })
         })?;
@@ -44,7 +44,10 @@ impl Networks {
     }
 }
 
-fn parse(text: &str) -> Option<IpNet> {
+/// Parses an address or a network. IPv4-mapped addresses (`::ffff:10.0.0.0/104`) become IPv4.
+#[must_use]
+pub fn network(text: &str) -> Option<IpNet> {
+    let text = text.trim();
     let network = match text.parse::<IpNet>() {
         Ok(network) => network,
         Err(_) => IpNet::from(text.parse::<IpAddr>().ok()?),

@@ -136,6 +136,9 @@ fn certificate_writers(raw: &RawManagement, tls: Option<&ServerTls>, diagnostics
             .mistake(first.span, "`certificate-writers` has no effect: clients are not asked for a certificate")
             .help("add `management.server.ssl.client-auth: need` or `want`");
     }
+    if let Some(empty) = names.iter().find(|name| name.value.trim().is_empty()) {
+        diagnostics.mistake(empty.span, "no certificate has an empty name").help("remove it");
+    }
     names.iter().map(|name| name.value.trim().to_owned()).filter(|name| !name.is_empty()).collect()
 }
 

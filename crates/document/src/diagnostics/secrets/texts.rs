@@ -118,7 +118,7 @@ fn is_network(text: &str) -> bool {
     let address = text.split('/').next().unwrap_or(text);
     let has_form = text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':' | b'/'));
     let is_range =
-        text.matches('.').count() > 2 && text.bytes().all(|byte| byte.is_ascii_digit() || b".*-/".contains(&byte));
+        text.matches('.').count() > 1 && text.bytes().all(|byte| byte.is_ascii_digit() || b".*-/".contains(&byte));
     is_range || has_form && (text.contains('/') || text.contains("::") || address.parse::<IpAddr>().is_ok())
 }
 
