@@ -75,9 +75,12 @@ pub(super) struct ExpiresIn(#[schemars(with = "String")] pub(super) Duration);
 impl<'de> Deserialize<'de> for ExpiresIn {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let time = humantime::parse_duration(&text).ok().filter(|time| TIMES.contains(time));
-        time.map(Self).ok_or_else(|| {
-            D::Error::custom(format!("expected a time of 1s to 30d with a unit, such as `15m`, got `{text}`"))
+        let time = tollgate_config::time_with_unit(&text).and_then(|time| match TIMES.contains(&time) {
+            true => Ok(Self(time)),
+            false => Err(format!("got `{text}`")),
+        });
+        time.map_err(|error| {
+            D::Error::custom(format!("expected a time of 1s to 30d with a unit, such as `15m`: {error}"))
         })
     }
 }

@@ -66,4 +66,4 @@ pub use crate::sections::jwt::check::{Jwt, KeySource};
 pub use crate::source::command_line::CommandLine;
 pub use crate::source::files::LoadError;
 pub use crate::spec::Audience;
-pub use crate::spec::argument_types::Status;
+pub use crate::spec::argument_types::{Status, time_with_unit};

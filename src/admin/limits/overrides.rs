@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tollgate_limiter::rule::Rule;
 
 use crate::admin::access::Caller;
 use crate::admin::admin_state::AdminState;
@@ -20,7 +19,7 @@ use crate::admin::limits::selection::{Selector, name, only, select_for};
 use crate::admin::limits::{Place, selector};
 use crate::admin::reply::{Reply, audited, json, whole_millis};
 use crate::admin::request::{BodyError, ExpiresIn, MAX_BYTES, read_body};
-use tollgate_config::NamedLimit;
+use tollgate_config::{Limit, NamedLimit};
 use tollgate_proxy::state::overrides::{Override, OverrideEffect, OverrideNames, OverrideTarget, RuleChange};
 use tollgate_telemetry::key_display;
 
@@ -83,7 +82,7 @@ pub(in crate::admin) async fn set(
     let selector = query.or(body.rule.clone(), body.plan.clone());
     let (route, _) = place.route(&config)?;
     let selected = only(&body.fitting(select_for(route, &selector, key, &config, state).await?))?;
-    let effect = body.effect(&selected.limit.rule)?;
+    let effect = body.effect(selected.limit)?;
     let target = target(&selected, key, state);
     if state.stores.overrides.is_ambiguous(&target, &selected.limit.rule) {
         return Err(LimitsError::AmbiguousOverride);
@@ -208,8 +207,10 @@ impl OverrideBody {
         if fitting.is_empty() { rules } else { fitting }
     }
 
-    /// Returns the effect on `rule`.
-    fn effect(&self, rule: &Rule) -> Result<OverrideEffect, LimitsError> {
+    /// Returns the effect on the rule of `limit`. The configuration would warn of numbers that deny every request; here, they
+    /// are refused.
+    fn effect(&self, limit: &Limit) -> Result<OverrideEffect, LimitsError> {
+        let rule = &limit.rule;
         let change = match (self.unlimited, self.block, self.factor, self.numbers.is_empty()) {
             (true, false, None, true) => return Ok(OverrideEffect::Unlimited),
             (false, true, None, true) => return Ok(OverrideEffect::Block),
@@ -223,7 +224,10 @@ impl OverrideBody {
                 return Err(LimitsError::BadOverride(reason.into()));
             }
         };
-        change.apply(rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
+        let rule = change.apply(rule).map_err(|error| LimitsError::BadOverride(error.to_string()))?;
+        if let Some(reason) = (Limit { rule, ..limit.clone() }).denies_all() {
+            return Err(LimitsError::BadOverride(format!("{reason}; to deny every request, use `block`")));
+        }
         Ok(OverrideEffect::Rule(change))
     }
 }

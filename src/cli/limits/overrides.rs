@@ -35,9 +35,15 @@ pub(in crate::cli) struct Override {
 /// Parses `NAME=VALUE`, or `xN` as the factor of the whole limit. A whole number becomes a JSON number, any other value a
 /// string, such as a duration.
 fn setting(text: &str) -> Result<(String, Value), String> {
-    let factor = |text: &str| text.trim().strip_prefix(['x', 'X', '×'])?.parse::<u64>().ok();
+    let factor = |text: &str| {
+        let number = text.trim().strip_prefix(['x', 'X', '×'])?;
+        number.starts_with(|c: char| c.is_ascii_digit()).then(|| number.to_owned())
+    };
     if let Some(factor) = factor(text) {
-        return Ok(("factor".to_owned(), json!(factor)));
+        let whole = factor.parse::<u64>().ok().filter(|factor| *factor > 0);
+        return whole.map(|factor| ("factor".to_owned(), json!(factor))).ok_or_else(|| {
+            format!("x{factor} is no factor: N of xN is a whole number from 1; a lower limit needs its numbers, such as replenish-rate=5")
+        });
     }
     let (name, value) = text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE or xN, got `{text}`"))?;
     if let Some(factor) = factor(value) {
@@ -122,5 +128,8 @@ mod tests {
         assert_eq!(setting("x10"), Ok(("factor".to_owned(), json!(10))));
         assert!(setting("50").is_err());
         assert!(setting("limit=x10").is_err_and(|error| error.contains("write `--set x10`")));
+        for wrong in ["x0.5", "x0", "x1e3", "X10%"] {
+            assert!(setting(wrong).is_err_and(|error| error.contains("a whole number from 1")), "{wrong}");
+        }
     }
 }

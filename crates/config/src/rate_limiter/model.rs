@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{Cost, Enforcement, OnLimit, Settings};
-use tollgate_limiter::rule::Rule;
+use tollgate_limiter::rule::{Rule, RuleShape};
 use tollgate_limiter::store::OnStoreFailure;
 
 /// One limiter of a route.
@@ -128,6 +128,33 @@ pub enum StoreKind {
     Memory,
     /// In Redis.
     Redis,
+}
+
+impl Limit {
+    /// Returns the reason why every request is denied, if that is so.
+    #[must_use]
+    pub fn denies_all(&self) -> Option<String> {
+        let (cost, most) = (self.cost.tokens, self.rule.capacity());
+        match self.rule.shape() {
+            _ if most == 0 => Some(format!("`{}: 0` denies every request", self.capacity_field())),
+            _ if cost <= most => None,
+            RuleShape::Bucket { .. } => {
+                Some(format!("every request is denied: each takes {cost} tokens, the bucket holds {most}"))
+            }
+            _ => Some(format!("every request is denied: each takes {cost} tokens, the limit is {most}")),
+        }
+    }
+
+    /// Returns the name of the setting that bounds the tokens of one request.
+    #[must_use]
+    pub fn capacity_field(&self) -> &'static str {
+        match self.rule.shape() {
+            RuleShape::Bucket { .. } => "burst-capacity",
+            RuleShape::Pace { .. } => "max-wait",
+            RuleShape::Window { .. } | RuleShape::Calendar { .. } => "limit",
+            RuleShape::Total { .. } => "allowance",
+        }
+    }
 }
 
 impl RateLimiter {

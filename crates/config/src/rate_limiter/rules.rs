@@ -2,7 +2,7 @@
 //! enforcement.
 
 use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement};
-use tollgate_limiter::rule::{Rule, RuleShape};
+use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::MAX_CHECKS;
 
 use crate::de::argument_value::Given;
@@ -74,9 +74,10 @@ fn single(
     let cost = cost(args, at, diagnostics);
     let rule = rule(args, at, diagnostics);
     let (rule, cost) = (rule?, cost?);
-    warn_of_impossible(args, at, &rule, &cost, diagnostics);
     let bucket = bucket.spanned().and_then(|bucket| shared_bucket(bucket, &rule, context, diagnostics).ok());
-    Ok(Limit { rule, key_resolver: None, cost, enforcement: Enforcement::FULL, bucket })
+    let limit = Limit { rule, key_resolver: None, cost, enforcement: Enforcement::FULL, bucket };
+    warn_of_impossible(args, at, &limit, diagnostics);
+    Ok(limit)
 }
 
 /// Returns the rules under `limits`.
@@ -256,21 +257,13 @@ fn cost(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> Result<Cost
     Ok(cost)
 }
 
-/// Warns of rules under which every request is denied.
-fn warn_of_impossible(args: &RuleArgs, at: Span, rule: &Rule, cost: &Cost, diagnostics: &mut Diagnostics) {
-    let is_bucket = matches!(rule.shape(), RuleShape::Bucket { .. });
-    let (field, place) = match is_bucket {
-        true => ("burst-capacity", args.burst_capacity.span()),
-        false => ("limit", args.limit.span()),
-    };
-    let at = place.unwrap_or(at);
-    let most = rule.capacity();
-    if most == 0 {
-        diagnostics.warn(at, format!("`{field}: 0` denies every request"));
-    } else if cost.tokens > most {
-        let capacity = if is_bucket { "the bucket holds" } else { "the limit is" };
-        diagnostics
-            .warn(at, format!("every request is denied: each takes {} tokens, {capacity} {most}", cost.tokens))
-            .help(format!("raise `{field}` to at least `requested-tokens`"));
+/// Warns of a limit under which every request is denied.
+fn warn_of_impossible(args: &RuleArgs, at: Span, limit: &Limit, diagnostics: &mut Diagnostics) {
+    let Some(message) = limit.denies_all() else { return };
+    let field = limit.capacity_field();
+    let place = args.fields_of_file().find(|(name, _)| *name == field);
+    let warning = diagnostics.warn(place.map_or(at, |(_, at)| at), message);
+    if limit.rule.capacity() > 0 {
+        warning.help(format!("raise `{field}` to at least `requested-tokens`"));
     }
 }

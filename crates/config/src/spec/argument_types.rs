@@ -210,6 +210,19 @@ pub(crate) fn time_argument(text: &str) -> Result<TimeArgument, String> {
     }
 }
 
+/// Parses a time above 0 with a unit, such as `10s`, for readers that cannot be warned of a bare number.
+///
+/// # Errors
+/// The text is no such time; the error says what to write.
+pub fn time_with_unit(text: &str) -> Result<Duration, String> {
+    match time_argument(text.trim())? {
+        TimeArgument { bare_millis: Some(number), .. } => {
+            Err(format!("`{number}` has no unit: write `{number}s` or `{number}ms`"))
+        }
+        TimeArgument { time, .. } => Ok(time),
+    }
+}
+
 fn percent(text: &str) -> Result<Percent, String> {
     match text.trim_end_matches('%').trim().parse() {
         Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(Percent(percent)),

@@ -7,7 +7,9 @@ use humantime::format_duration;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 use thiserror::Error;
+use tollgate_config::time_with_unit;
 use tollgate_limiter::rule::{Algorithm, Number, NumberKind, NumberSpec, Rule, RuleError};
 
 /// Numbers that replace those of a rule, under the names of the configuration. Absent ones stay.
@@ -177,14 +179,18 @@ impl<'de> DeserializeSeed<'de> for Unit {
     type Value = Number;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Number, D::Error> {
-        match self.0 {
-            NumberKind::Count | NumberKind::Rate => u64::deserialize(deserializer).map(Number::Count),
-            NumberKind::Time => {
-                let text = String::deserialize(deserializer)?;
-                let wrong = || D::Error::custom(format!("expected a time with a unit such as `10s`, got `{text}`"));
-                humantime::parse_duration(&text).map(Number::Time).map_err(|_| wrong())
+        let value = Value::deserialize(deserializer)?;
+        let number = match (self.0, &value) {
+            (NumberKind::Time, Value::String(text)) => time_with_unit(text).map(Number::Time),
+            (NumberKind::Time, _) => Err(format!("expected a time with a unit such as `10s`, got {value}")),
+            (NumberKind::Rate, Value::Number(rate)) if rate.as_u64().is_none() => {
+                Err(format!("expected a whole number, got {rate}; a rate of 0.5 is 1 with twice the `period`"))
             }
-        }
+            (NumberKind::Count | NumberKind::Rate, _) => {
+                value.as_u64().map(Number::Count).ok_or_else(|| format!("expected a whole number, got {value}"))
+            }
+        };
+        number.map_err(D::Error::custom)
     }
 }
 
