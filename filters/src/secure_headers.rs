@@ -71,7 +71,8 @@ pub struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{value}` is not a valid header value: remove control and non-ASCII characters")]
 pub struct SettingsError {
-    value: String,
+    /// The invalid value.
+    pub value: String,
 }
 
 /// Adds headers to upstream responses. See the [module](self).

@@ -69,6 +69,8 @@ pub(super) enum RefusalReason {
     UnknownToken,
     /// A change with the role `read`.
     ReadOnly,
+    /// A head that is no valid HTTP, such as one with control characters in `Authorization`.
+    Malformed,
 }
 
 /// Refused requests by reason.
@@ -77,8 +79,8 @@ pub(super) struct RefusalStats([AtomicU64; RefusalReason::ALL.len()]);
 
 impl RefusalReason {
     /// Every reason, in the order of declaration.
-    pub(super) const ALL: [Self; 5] =
-        [Self::Host, Self::Origin, Self::NoCredentials, Self::UnknownToken, Self::ReadOnly];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Host, Self::Origin, Self::NoCredentials, Self::UnknownToken, Self::ReadOnly, Self::Malformed];
 
     /// Returns the value of the label.
     pub(super) fn as_str(self) -> &'static str {
@@ -88,6 +90,7 @@ impl RefusalReason {
             Self::NoCredentials => "no_credentials",
             Self::UnknownToken => "unknown_token",
             Self::ReadOnly => "read_only",
+            Self::Malformed => "malformed",
         }
     }
 }

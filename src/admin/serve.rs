@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream, unix};
 use tokio::sync::watch;
 
-use crate::admin::access::Peer;
+use crate::admin::access::{Peer, RefusalReason};
 use crate::admin::admin_state::AdminState;
 use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
@@ -121,20 +121,31 @@ async fn serve_connection(
     state: Arc<AdminState>,
     slot: Rc<ConnectionSlot>,
 ) {
-    let peer = Rc::new(peer);
-    serve_requests(stream, slot, move |request, deadline| {
-        let (state, peer) = (Arc::clone(&state), Rc::clone(&peer));
+    let (client, peer) = (peer.to_string(), Rc::new(peer));
+    let of_requests = Arc::clone(&state);
+    let served = serve_requests(stream, slot, move |request, deadline| {
+        let (state, peer) = (Arc::clone(&of_requests), Rc::clone(&peer));
         async move { respond(request, &peer, &state, deadline).await }
-    })
-    .await;
+    });
+    if let Err(error) = served.await
+        && error.is_parse()
+    {
+        let reason = RefusalReason::Malformed;
+        state.refusals.count(reason);
+        tracing::warn!(%client, reason = reason.as_str(), %error, "request to the admin port refused");
+    }
 }
 
 /// Serves one connection, until it ends or its deadline passes. Each request moves the deadline.
+///
+/// # Errors
+/// A request could not be read, or a response not be written.
 async fn serve_requests<S, B, F>(
     stream: S,
     slot: Rc<ConnectionSlot>,
     respond: impl Fn(Request<Incoming>, Deadline) -> F,
-) where
+) -> hyper::Result<()>
+where
     S: AsyncRead + AsyncWrite + Unpin,
     B: Body + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
@@ -160,8 +171,8 @@ async fn serve_requests<S, B, F>(
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        _ = connection => {}
-        () = deadline.passed() => {}
+        result = connection => result,
+        () = deadline.passed() => Ok(()),
     }
 }
 
@@ -234,7 +245,7 @@ mod tests {
         let started = Instant::now();
         let body = Bytes::from(vec![b'x'; response_bytes]);
         let slot = ConnectionSlots::new(1).take().await;
-        serve_requests(server, slot, |_, _| std::future::ready(Response::new(Full::new(body.clone())))).await;
+        let _ = serve_requests(server, slot, |_, _| std::future::ready(Response::new(Full::new(body.clone())))).await;
         started.elapsed()
     }
 

@@ -139,6 +139,9 @@ mod tests {
         let reversed =
             render(&json!({"verdict": "denied", "seconds": 1, "rules": [{"keys": [{"key": "a\u{202e}b"}]}]}));
         assert!(reversed.contains("  a\\u{202e}b  "), "{reversed}");
+        let invisible =
+            render(&json!({"verdict": "denied", "seconds": 1, "rules": [{"keys": [{"key": "a\u{200b}b\u{e0041}"}]}]}));
+        assert!(invisible.contains("  a\\u{200b}b\\u{e0041}  "), "{invisible}");
         let empty = json!({"verdict": "observed", "seconds": 3, "complete": true, "rules": []});
         assert_eq!(render(&empty), "no observed requests in the last 3 s\n");
     }

@@ -1,6 +1,7 @@
 //! Tokens of the admin port, on an address that other machines can reach.
 
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 
 use crate::support::client::{Connection, Response};
@@ -65,16 +66,24 @@ fn wrong_tokens_are_counted_and_logged_within_a_bound() {
     }
     assert_eq!(ask(&gateway, "DELETE", "/api/limits/a/x", READ).status, 403);
     assert_eq!(ask(&gateway, "GET", "/api/limits", "").status, 401);
+    // hyper refuses it before the token is looked at.
+    let mut stream = TcpStream::connect(("127.0.0.1", gateway.admin.port())).unwrap();
+    stream.write_all(b"GET /api/limits HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\x01b\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    gateway.logged("reason=\"malformed\"");
     let page = ask(&gateway, "GET", "/metrics", "").text();
-    for (reason, count) in [("unknown_token", 100), ("read_only", 1), ("no_credentials", 1), ("host", 0), ("origin", 0)]
-    {
+    let once = ["read_only", "no_credentials", "malformed"].map(|reason| (reason, 1));
+    for (reason, count) in [("unknown_token", 100), ("host", 0), ("origin", 0)].into_iter().chain(once) {
         let series = format!("tollgate_admin_refused_requests_total{{reason=\"{reason}\"}} {count}\n");
         assert!(page.contains(&series), "{series} {page}");
     }
     let line = gateway.logged("request to the admin port refused");
     assert!(line.contains("client=127.0.0.1") && line.contains("reason=\"unknown_token\""), "{line}");
     let log = gateway.log();
-    let lines = log.lines().filter(|line| line.contains("request to the admin port refused")).count();
+    let is_refusal = |line: &&str| line.contains("request to the admin port refused") && !line.contains("malformed");
+    let lines = log.lines().filter(is_refusal).count();
     // Twenty lines in ten seconds.
     let bound = 20 * (1 + usize::try_from(started.elapsed().as_secs() / 10).unwrap());
     assert!((1..=bound).contains(&lines) && !log.contains("guess-of-a-token"), "{lines} lines: {log}");

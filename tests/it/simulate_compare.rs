@@ -45,3 +45,36 @@ fn the_first_configuration_is_compared_with_the_second_in_every_form() {
     let scaled = simulate_json(&[text(&strict), text(&log), "--rate", "×10"]);
     assert_eq!(scaled["configurations"][0]["denied"], 4);
 }
+
+#[test]
+fn the_text_tells_the_clients_over_the_limit_and_the_worst_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let (config, log) = (folder.path().join("new.yaml"), folder.path().join("access.log"));
+    std::fs::write(
+        &config,
+        "routes: [{id: a, uri: 'http://a', predicates: [Path=/**], filters: [{name: RequestRateLimiter, args: {key-resolver: ip, \
+         algorithm: fixed-window, limit: 3, window: 1m}}]}]\n",
+    )
+    .unwrap();
+    let line = |client: usize, second: usize| {
+        format!("10.0.0.{client} - - [21/Nov/2026:00:00:0{second} +0000] \"GET / HTTP/1.1\" 200 1\n")
+    };
+    // Fifty clients with one request each. Two of them send five more, of which three are too many: in one second, and in three.
+    let mut lines: Vec<String> = (1..=50).map(|client| line(client, 0)).collect();
+    lines.extend((0..5).map(|_| line(1, 1)));
+    lines.extend((0..5).map(|number| line(2, 2 + number)));
+    std::fs::write(&log, lines.concat()).unwrap();
+    let output = simulate(&[text(&config), text(&log)]);
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let words = |begin: &str| {
+        let line = printed.lines().find(|line| line.trim_start().starts_with(begin));
+        line.unwrap_or_else(|| panic!("{begin}: {printed}")).split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(words("ROUTE"), "ROUTE RULE REQUESTS DENIED OBSERVED SHARE PEAK/S");
+    let rows = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let rule =
+        rows.filter(|row| row.len() == 7).find(|row| row[..2] == ["a", "60"]).unwrap_or_else(|| panic!("{printed}"));
+    assert_eq!((rule[2], rule[6]), ("6", "3"), "{printed}");
+    assert_eq!(words("- 2 of"), "- 2 of 50 keys over the limit");
+    assert_eq!(words("PEAK/S:"), "PEAK/S: most denied and observed requests of the rule within one second");
+}

@@ -53,6 +53,19 @@ pub enum EditError {
     },
 }
 
+impl EditError {
+    /// Returns the argument that is wrong, or that names it.
+    #[must_use]
+    pub fn value(&self) -> Option<&str> {
+        match self {
+            Self::HeaderName(value) | Self::HeaderValue(value) | Self::Framing(value) => Some(value),
+            Self::RelativePath(value) | Self::Host(value) | Self::PathWithQuery { path: value, .. } => Some(value),
+            Self::Regexp { regexp: value, .. } | Self::Replacement { replacement: value, .. } => Some(value),
+            Self::NamelessParameter => None,
+        }
+    }
+}
+
 /// The reason why an edit cannot be applied to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub(super) enum ApplyError {

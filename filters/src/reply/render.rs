@@ -111,6 +111,7 @@ mod tests {
         );
         assert_eq!(render("text/html; charset=utf-8", "<p>{rule} {route}", FACTS), "<p>a&quot;&lt;b&gt; orders");
         assert_eq!(render("text/plain", "{rule}{", FACTS), "a\"<b>{");
+        assert_eq!(render("text/plain", "{ limit } {limit }{ user }{{ key }}", FACTS), "20 20{ user }{k}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use http::HeaderValue;
 use thiserror::Error;
 
-/// Body with the placeholders `{retry-after}`, `{limit}`, `{remaining}`, `{rule}`, `{route}`, `{plan}` and `{key}`. Other braces
-/// are text, unless there is a name between them.
+/// Body with the placeholders `{retry-after}`, `{limit}`, `{remaining}`, `{rule}`, `{route}`, `{plan}` and `{key}`, also with
+/// spaces, as in `{ limit }`. Other braces are text, unless there is a name alone between them.
 ///
 /// In JSON (`application/json`, `…+json`), names are escaped for use within a string, and an unknown `retry-after` is
 /// `null`. In HTML and XML, names are escaped as text. Elsewhere nothing is escaped. Outside of JSON, an unknown
@@ -62,14 +62,15 @@ const PLACEHOLDERS: [(&str, Placeholder); 7] = [
     ("key", Placeholder::Key),
 ];
 
-/// Returns the first name in braces, with the text around it.
+/// Returns the first name in braces, with the text around it. Spaces may surround the name of a placeholder.
 fn next(text: &str) -> Option<(&str, &str, &str)> {
     text.match_indices('{').find_map(|(at, _)| {
-        let behind = &text[at + 1..];
-        let end = behind.find(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c)))?;
-        let (name, after) = behind.split_at(end);
-        let after = after.strip_prefix('}').filter(|_| name.starts_with(|c: char| c.is_ascii_alphabetic()))?;
-        Some((&text[..at], name, after))
+        let (inside, after) = text[at + 1..].split_once('}')?;
+        let name = inside.trim_matches(' ');
+        let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        let is_known = || Template::placeholders().any(|known| known == name);
+        (is_name && (name == inside || is_known())).then_some((&text[..at], name, after))
     })
 }
 

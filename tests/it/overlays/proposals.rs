@@ -158,3 +158,22 @@ fn a_stand_in_with_tokens_refuses_requests_without_one() {
     let token = format!("Bearer {}", signer.token(&serde_json::json!({"sub": "ada", "aud": "api"})));
     assert_eq!(gateway.connect().request("GET", "/a", &[("authorization", &token)], b"").status, 200);
 }
+
+#[test]
+fn a_stand_in_for_a_controller_is_a_route_of_the_overlay() {
+    replay(
+        "\
+== application.yml
+spring.cloud.gateway.routes:
+- {id: a, uri: 'http://a', predicates: [Path=/a/**], filters: [{name: CircuitBreaker, args: {name: a, fallbackUri: 'forward:/fallback/a'}}]}
+$ tollgate check application.yml --overlay > overlay.yaml; grep -v '^#' overlay.yaml
+tollgate:
+  routes:
+  - {id: \"stand-in-fallback-a\", uri: \"no://op\", predicates: [\"Path=/fallback/a\"], filters: [SetStatus=503]} # for a controller of the application, which does not exist here
+$ tollgate check application.yml --config overlay.yaml 2>&1 | tail -1
+application.yml, overlay.yaml: ok, 2 routes
+$ tollgate check application.yml --config overlay.yaml --overlay
+application.yml, overlay.yaml: no missing parts for an overlay
+",
+    );
+}

@@ -142,7 +142,11 @@ impl Filter {
     /// Returns true if it limits or counts requests.
     #[must_use]
     pub fn counts_requests(&self) -> bool {
-        matches!(self, Self::RequestRateLimiter(_) | Self::ConcurrencyLimiter(_) | Self::RequestCounter(_))
+        match self {
+            Self::RequestRateLimiter(_) | Self::ConcurrencyLimiter(_) | Self::RequestCounter(_) => true,
+            Self::Edit(_) | Self::RequestSize(_) | Self::LocalResponseCache(_) => false,
+            Self::Retry(_) | Self::CircuitBreaker(_) | Self::Plain(_) => false,
+        }
     }
 
     /// Returns the edit, if it is one.

@@ -101,13 +101,13 @@ impl FilterInput<'_> {
         self.finish(edit, diagnostics)
     }
 
-    /// Returns the edit as a filter, or reports its error at the argument that the message quotes.
+    /// Returns the edit as a filter, or reports its error at the argument that it is about.
     pub(super) fn finish(
         &self,
         edit: Result<Edit, EditError>,
         diagnostics: &mut Diagnostics,
     ) -> Result<Filter, Reported> {
-        let edit = edit.map_err(|error| self.refuse(&error, diagnostics))?;
+        let edit = edit.map_err(|error| self.refuse(&error, error.value(), diagnostics))?;
         if edit.differs_from_java() {
             diagnostics
                 .warn(self.spec.span, "the expression repeats a part that can be empty: Java may match differently")
@@ -116,9 +116,13 @@ impl FilterInput<'_> {
         Ok(Filter::Edit(edit))
     }
 
-    /// Reports `error` at the argument that it quotes.
-    pub(super) fn refuse(&self, error: &dyn std::error::Error, diagnostics: &mut Diagnostics) -> Reported {
-        let message = reasons(error);
-        diagnostics.error(self.spec.quoted_in(&message), message).reported()
+    /// Reports `error` at the argument with the value that it is about.
+    pub(super) fn refuse(
+        &self,
+        error: &dyn std::error::Error,
+        value: Option<&str>,
+        diagnostics: &mut Diagnostics,
+    ) -> Reported {
+        diagnostics.error(self.spec.place_of(value), reasons(error)).reported()
     }
 }

@@ -74,7 +74,8 @@ fn secure_headers(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Res
     let default = RawSecureHeaders::default();
     let value = |header: SecureHeader| args.value(header, for_all.unwrap_or(&default));
     let headers = SecureHeader::ALL.into_iter().filter(is_added).map(|header| (header, value(header)));
-    let settings = secure_headers::Settings::new(headers).map_err(|error| input.refuse(&error, diagnostics))?;
+    let settings = secure_headers::Settings::new(headers)
+        .map_err(|error| input.refuse(&error, Some(&error.value), diagnostics))?;
     Ok(Filter::Plain(PlainFilter::SecureHeaders(settings)))
 }
 

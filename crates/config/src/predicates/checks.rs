@@ -1,6 +1,8 @@
 //! Checks of predicates whose arguments need more than a row of the table.
 
-use crate::de::canonical;
+use http::Method;
+
+use crate::de::{canonical, same_name};
 use crate::diagnostics::{Diagnostics, Reported, closest};
 use crate::predicates::row::{Checked, PredicateInput, take_named};
 use crate::spec::PredicateSpec;
@@ -81,7 +83,9 @@ pub(super) fn weight(input: &PredicateInput<'_>, diagnostics: &mut Diagnostics) 
         Ok(number) => Ok(Predicate::weight(group, number)),
         Err(_) => {
             let message = format!("`weight` must be a whole number from 0, found `{weight}`");
-            Err(diagnostics.error(spec.quoted_in(&message), message).reported().into())
+            let number = spec.args.iter().find(|arg| arg.name.as_deref().is_some_and(|name| same_name(name, "weight")));
+            let at = number.or(spec.args.get(1)).map_or(spec.span, |arg| arg.span);
+            Err(diagnostics.error(at, message).reported().into())
         }
     }
 }
@@ -92,7 +96,12 @@ pub(super) fn methods(spec: &PredicateSpec<'_>, diagnostics: &mut Diagnostics) {
     for arg in &spec.args {
         let method = arg.value.as_str();
         let is_usual = USUAL.iter().any(|usual| usual.eq_ignore_ascii_case(method));
-        if !is_usual && let Some(near) = closest(method, USUAL) {
+        // One that is no method at all is an error.
+        let is_method = Method::from_bytes(method.as_bytes()).is_ok();
+        if !is_usual
+            && is_method
+            && let Some(near) = closest(method, USUAL)
+        {
             diagnostics.warn(arg.span, format!("unknown method `{method}`")).did_you_mean(method, near);
         }
     }

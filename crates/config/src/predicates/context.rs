@@ -57,13 +57,20 @@ impl<'s> PredicateContext<'s> {
     }
 }
 
+/// Returns true for a path that a request can have as it is, without patterns.
+pub(crate) fn is_plain_path(path: &str) -> bool {
+    let is_visible = path.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_normal = normalize(path).is_ok_and(|normal| normal == path);
+    is_visible && is_normal && !path.contains(['{', '}', '*', '?', '#', ';', '%'])
+}
+
 fn base_path(base: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<String> {
     let text = base.value.trim().trim_end_matches('/');
     if text.is_empty() {
         return None;
     }
     let path = format!("/{}", text.trim_start_matches('/'));
-    if normalize(&path).is_ok_and(|normal| normal == path.as_str()) && !path.contains(['{', '}', '*', '?', ';', '%']) {
+    if is_plain_path(&path) {
         return Some(path);
     }
     diagnostics

@@ -42,7 +42,7 @@ pub(super) fn check(
     predicate.map_err(|rejection| {
         rejection.reported(|error| {
             let message = reasons(error);
-            diagnostics.error(spec.quoted_in(&message), message).reported()
+            diagnostics.error(spec.place_of(error.value_of_argument()), message).reported()
         })
     })
 }

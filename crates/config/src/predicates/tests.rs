@@ -76,6 +76,20 @@ fn a_route_keeps_its_definition() {
 }
 
 #[test]
+fn an_error_is_at_the_argument_that_it_is_about() {
+    for (predicate, at, message) in [
+        ("['Path=x,/{x}/{x}']", "1:53: error", "invalid path pattern `/{x}/{x}`"),
+        ("['Method=GET,G T']", "1:57: error", "`G T` is not"),
+        ("['Weight=x,x']", "1:55: error", "`weight` must be a whole number"),
+    ] {
+        let notes = complaint("", predicate);
+        let (errors, warnings) = (notes.matches(" error: ").count(), notes.matches("warning: unknown method").count());
+        assert!(notes.contains(at) && notes.contains(message), "{predicate}: {notes}");
+        assert_eq!((errors, warnings), (1, 0), "{predicate}: {notes}");
+    }
+}
+
+#[test]
 fn the_base_path_is_prepended_to_every_pattern() {
     for (base, predicates, expected) in [
         ("base-path: /api\n", "['Path=/a,b']", "Paths: [/api/a, /api/b], match trailing slash: false"),

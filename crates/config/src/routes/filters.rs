@@ -55,13 +55,19 @@ pub(super) fn check_variables(
     let set: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
     let spec = &listed.spec;
     for name in listed.filter.properties().variables.into_iter().filter(|name| !set.contains(name)) {
-        let arg = spec.args.iter().find(|arg| arg.value.contains(&format!("{{{name}")));
+        let arg = spec.args.iter().find(|arg| names_variable(&arg.value, name));
         let at = arg.map_or(spec.span, |arg| arg.span);
         let outcome = listed.filter.without_variable();
         diagnostics
             .mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
             .help(if set.is_empty() { format!("`Path=/{{{name}}}/**` sets it") } else { suggest(name, &set) });
     }
+}
+
+/// Returns true if `text` has the variable `name`: `{id}`, not `{idx}`.
+fn names_variable(text: &str, name: &str) -> bool {
+    let is_end = |behind: &str| behind.starts_with(|c: char| !(c.is_alphanumeric() || "_$-".contains(c)));
+    text.split('{').skip(1).any(|behind| behind.strip_prefix(name).is_some_and(is_end))
 }
 
 /// Keeps only the last cache of a route. Of several caches, only the first would respond.
@@ -161,5 +167,20 @@ fn removed_keys(filters: &[ListedFilter<'_>], diagnostics: &mut Diagnostics) {
                 format!("`{name}` finds no `{header}` for its key: `{}` before it removes the field", edit.spec.text),
             )
             .help(format!("list `{}` after `{name}`", edit.spec.text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_found_by_its_whole_name() {
+        for text in ["/{id}", "a {b} {id}", "{id:x}"] {
+            assert!(names_variable(text, "id"), "{text}");
+        }
+        for text in ["/{idx}", "{id_a}", "{id-a}", "id}", "{id", "{xid}"] {
+            assert!(!names_variable(text, "id"), "{text}");
+        }
     }
 }

@@ -6,9 +6,10 @@ use http::{HeaderMap, Method, Uri};
 use tollgate_routing::{PathPattern, Predicate, RequestView, RouteEntry, RouteTable};
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Missing, Section, Severity, quoted};
 use crate::filters::forward;
 use crate::filters::model::Filter;
+use crate::predicates::context::is_plain_path;
 use crate::routes::model::{Route, Target};
 use crate::sections::upstreams::UpstreamsByName;
 use crate::sections::upstreams::endpoints::Scheme;
@@ -98,15 +99,19 @@ pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route]
     if forwards.is_empty() {
         return;
     }
+    let may_have_controllers = diagnostics.mistakes == Severity::Warning;
     let paths = RouteTable::new(routes.iter().map(|route| (path_predicates(route), route)).collect());
     let (headers, peer) = (HeaderMap::new(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     for (at, path) in forwards {
         let takes = |uri| paths.find(&RequestView::new(&Method::GET, &uri, &headers, peer, 0));
         let route = path.parse::<Uri>().map(takes);
         if matches!(route, Err(_) | Ok(Ok(None))) {
-            diagnostics
-                .warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"))
-                .help(format!("add a route with `Path={path}`, also in a second file: `tollgate: {{routes: [{{id: …, uri: …, predicates: [Path={path}]}}]}}`; controllers of a Spring application do not exist here"));
+            let warning = diagnostics.warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"));
+            let warning = match stand_in(path).filter(|_| may_have_controllers) {
+                Some(route) => warning.missing(route),
+                None => warning,
+            };
+            warning.help(format!("add a route with `Path={path}`, also in a second file: `tollgate: {{routes: [{{id: …, uri: …, predicates: [Path={path}]}}]}}`; controllers of a Spring application do not exist here"));
         } else if let Ok(Ok(Some(RouteEntry { value: route, .. }))) = route
             && falls_back_to(route, path)
         {
@@ -116,6 +121,20 @@ pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route]
                 .help(format!("add a route with `Path={path}` before it, to another target and without this breaker"));
         }
     }
+}
+
+/// Returns a route in place of the controller of a Spring application at `path`, which takes the forwarded requests.
+fn stand_in(path: &str) -> Option<Missing> {
+    let uri = path.parse::<Uri>().ok().filter(|uri| is_plain_path(uri.path()))?;
+    let (path, name) = (uri.path(), uri.path().trim_start_matches('/').replace('/', "-"));
+    let predicate = quoted(&format!("Path={path}"));
+    let id = quoted(&format!("stand-in-{name}"));
+    Some(Missing {
+        section: Section::Routes,
+        name: path.to_owned(),
+        value: format!("{{id: {id}, uri: \"no://op\", predicates: [{predicate}], filters: [SetStatus=503]}}"),
+        comment: "for a controller of the application, which does not exist here".to_owned(),
+    })
 }
 
 /// Returns true for a route to an upstream with the fallback `path`.

@@ -165,10 +165,10 @@ impl<'n> Spec<'n> {
         Ok(self.args.iter().map(|arg| arg.value.clone()).collect())
     }
 
-    /// Returns the place of the argument that `message` quotes, else of the specification.
-    pub(crate) fn quoted_in(&self, message: &str) -> Span {
-        let quoted = self.args.iter().find(|arg| message.contains(&format!("`{}`", arg.value)));
-        match (quoted, self.args.as_slice()) {
+    /// Returns the place of the argument with this value, else of the specification.
+    pub(crate) fn place_of(&self, value: Option<&str>) -> Span {
+        let with_value = self.args.iter().find(|arg| value.is_some_and(|value| arg.value.trim() == value.trim()));
+        match (with_value, self.args.as_slice()) {
             (Some(arg), _) => arg.span,
             (None, [only]) => only.span,
             _ => self.span,

@@ -254,3 +254,20 @@ fn filters_and_predicates_without_a_sound_stand_in_name_the_way_on() {
     assert_eq!(custom.overlay(&[], None), None);
     assert!(custom.to_string().contains("`BusinessHoursRoutePredicateFactory`, does not run here"), "{custom}");
 }
+
+#[test]
+fn a_fallback_to_a_controller_has_a_stand_in_only_in_a_spring_file() {
+    let breaker = |path: &str| format!("{{name: CircuitBreaker, args: {{name: a, fallbackUri: 'forward:{path}'}}}}");
+    let route = |path: &str| {
+        format!("routes: [{{id: a, uri: 'http://a', predicates: [Path=/a/**], filters: [{}]}}]\n", breaker(path))
+    };
+    let proposed = |name: &str, text: &str| {
+        let loaded = parse(name, text, &no_env).unwrap_or_else(|problems| panic!("{problems}"));
+        loaded.notes.overlay(&[name], None)
+    };
+    let overlay = proposed("application.yml", &format!("spring.cloud.gateway.{}", route("/fallback/a?b=c"))).unwrap();
+    let stand_in = "tollgate:\n  routes:\n  - {id: \"stand-in-fallback-a\", uri: \"no://op\", predicates: [\"Path=/fallback/a\"], \
+                    filters: [SetStatus=503]} # for a controller of the application, which does not exist here\n";
+    assert!(overlay.ends_with(stand_in), "{overlay}");
+    assert_eq!(proposed("tollgate.yaml", &route("/fallback/a")), None, "no controller belongs to our own form");
+}

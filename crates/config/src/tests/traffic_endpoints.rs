@@ -91,3 +91,25 @@ fn exposed_endpoints_that_do_not_exist_are_named_once() {
         assert!(!notes(text).contains("not exist"), "{}", notes(text));
     }
 }
+
+#[test]
+fn a_path_of_an_endpoint_that_no_request_has_is_an_error() {
+    let checked = |management: &str| parse("a.yaml", &format!("management: {{{management}}}\n{OWN_ROUTE}"), &no_env);
+    for (base, path) in
+        [("//", "/actuator"), ("/ops/", "/ops/actuator"), ("ops", "/ops/actuator"), ("/a//b", "/a/b/actuator")]
+    {
+        let loaded =
+            checked(&format!("server: {{base-path: '{base}'}}")).unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(loaded.config.management.actuator.base, path, "{base}");
+    }
+    for wrong in ["/a b", "/%zz", "/a%20b", "/{a}", "/a/../b", "/a?b", "/a#b", "/é"] {
+        for keys in [
+            format!("server: {{base-path: '{wrong}'}}"),
+            format!("endpoints: {{web: {{base-path: '{wrong}'}}}}"),
+            format!("endpoints: {{web: {{path-mapping: {{health: '{wrong}'}}}}}}"),
+        ] {
+            let problems = checked(&keys).err().map(|problems| problems.to_string()).unwrap_or_default();
+            assert!(problems.contains("is no path of a request"), "{keys}: {problems}");
+        }
+    }
+}

@@ -28,6 +28,8 @@ pub enum Section {
     KeyResolvers,
     /// `filter-beans`.
     FilterBeans,
+    /// Routes that are added to those of the files, each named by its path.
+    Routes,
 }
 
 /// Missing part: its section, name, proposed value and comment. A secret has an empty value.
@@ -62,6 +64,7 @@ impl Section {
             Self::Upstreams => Some("upstreams"),
             Self::KeyResolvers => Some("key-resolvers"),
             Self::FilterBeans => Some("filter-beans"),
+            Self::Routes => Some("tollgate"),
         }
     }
 }
@@ -97,13 +100,14 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str], profiles: Option<&str
                 continue;
             }
             lines.push_str(&match (section.key(), part.is_proposed()) {
+                _ if section == Section::Routes => format!("  - {}{comment}\n", part.value),
                 (Some(_), _) => format!("  {}: {}{comment}\n", yaml_key(name), part.value),
                 (None, true) => format!("{name}: {}{comment}\n", scalar(&part.value)),
                 (None, false) => format!("# {name}:{comment}\n"),
             });
         }
         if let Some(key) = section.key() {
-            let _ = writeln!(yaml, "{key}:");
+            let _ = writeln!(yaml, "{key}:{}", if section == Section::Routes { "\n  routes:" } else { "" });
         }
         yaml.push_str(&lines);
     }

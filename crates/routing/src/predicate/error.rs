@@ -68,6 +68,17 @@ pub enum PredicateError {
 }
 
 impl PredicateError {
+    /// Returns the argument that is wrong, as the file has it.
+    #[must_use]
+    pub fn value_of_argument(&self) -> Option<&str> {
+        match self {
+            Self::NoValues { .. } => None,
+            Self::Path { pattern: value, .. } | Self::Host { pattern: value, .. } => Some(value),
+            Self::Regexp { regexp: value, .. } | Self::Value { value, .. } | Self::Option { value, .. } => Some(value),
+            Self::Order { from, .. } => Some(from),
+        }
+    }
+
     /// Creates the error of a value of the wrong kind.
     pub(super) fn value(value: &str, expected: &'static str) -> Self {
         Self::Value { value: value.to_owned(), expected }

@@ -1,5 +1,5 @@
-//! Text from clients, upstreams and Redis as a terminal may show it: control characters and marks of text direction are
-//! escaped.
+//! Text from clients, upstreams and Redis as a terminal may show it: control characters, marks of text direction and invisible
+//! characters are escaped.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Write};
@@ -53,12 +53,29 @@ impl<W: Write> Write for Escaped<'_, W> {
     }
 }
 
-/// Returns true for control characters, line separators, and marks of text direction, which reorder what a terminal shows.
+/// Returns true for control characters, line separators, marks of text direction, which reorder what a terminal shows, and
+/// characters that it does not show: two keys that differ would look the same.
 #[must_use]
 pub fn is_unsafe(c: char) -> bool {
-    let is_mark =
-        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || !c.is_ascii() && is_mark(c)
+    c.is_control()
+        || !c.is_ascii() && (matches!(c, '\u{2028}'..='\u{202e}' | '\u{fff9}'..='\u{fffb}') || is_invisible(c))
+}
+
+/// Returns true for a character of Unicode's `Default_Ignorable_Code_Point`.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Writes `c` as an escape of JSON.
+pub fn escape_json(c: char, out: &mut String) {
+    for unit in c.encode_utf16(&mut [0; 2]) {
+        // Writing to a `String` cannot fail.
+        let _ = write!(out, "\\u{unit:04x}");
+    }
 }
 
 /// Returns `text` with unsafe characters escaped as in Rust.
@@ -80,7 +97,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(json.len() + 6);
     for c in json.chars() {
         if is_escaped(c) {
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
+            escape_json(c, &mut out);
         } else {
             out.push(c);
         }
@@ -106,5 +123,20 @@ mod tests {
         assert_eq!(printable(key), escape(key, false));
         let json = printable_json("{\n\"é\u{200f}\": \"\u{202e}\u{9b}\"\n}");
         assert_eq!(json, "{\n\"é\\u200f\": \"\\u202e\\u009b\"\n}");
+    }
+
+    #[test]
+    fn keys_that_differ_by_invisible_characters_look_different() {
+        for invisible in
+            ['\u{200b}', '\u{feff}', '\u{2060}', '\u{ad}', '\u{200d}', '\u{fe0f}', '\u{e0001}', '\u{e007f}']
+        {
+            let key = format!("bob{invisible}");
+            assert_eq!(printable(&key), format!("bob\\u{{{:x}}}", u32::from(invisible)));
+            let json = format!("\"{key}\"");
+            assert!(printable_json(&json).is_ascii() && !printable_json(&json).contains(is_unsafe), "{json}");
+        }
+        // Above U+FFFF, JSON has two escapes.
+        assert_eq!(printable_json("\"a\u{200b}\u{e0001}\""), "\"a\\u200b\\udb40\\udc01\"");
+        assert_eq!(printable("é 日本 ü"), "é 日本 ü");
     }
 }

@@ -1,7 +1,9 @@
 //! Checks of Spring Boot's endpoints.
 
 use crate::de::canonical;
+use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
+use crate::predicates::context::is_plain_path;
 use crate::sections::management::keys::{RawAccess, RawEndpoint, RawManagement};
 use crate::sections::management::model::{Actuator, TrafficEndpoints};
 
@@ -61,7 +63,7 @@ impl<'r> Endpoints<'r> {
         let included = web.exposure.include.as_ref().map(|names| names.iter().map(|name| canonical(name.trim())));
         Self {
             raw,
-            base: join(prefix, web.base_path.as_deref().unwrap_or("/actuator")),
+            base: join(prefix, text(web.base_path.as_ref()).unwrap_or("/actuator")),
             included: included.map_or_else(|| vec![default.to_owned()], Iterator::collect),
         }
     }
@@ -118,9 +120,25 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
                 .help("endpoints: health, prometheus, gateway");
         }
     }
-    let endpoints = Endpoints::new(raw, raw.server.base_path.as_deref().unwrap_or(""), "*");
+    let bases = [&raw.server.base_path, &raw.endpoints.web.base_path].into_iter().flatten();
+    bases.chain(raw.endpoints.web.path_mapping.values()).for_each(|path| report_path(path, diagnostics));
+    let endpoints = Endpoints::new(raw, text(raw.server.base_path.as_ref()).unwrap_or(""), "*");
     report_absent(&endpoints, diagnostics);
     endpoints.actuator(RawAccess::Unrestricted)
+}
+
+fn text(path: Option<&Spanned<String>>) -> Option<&str> {
+    path.map(|path| path.value.as_str())
+}
+
+/// Reports a part of a path that no request has. Slashes at its ends, and several of them, mean nothing.
+fn report_path(path: &Spanned<String>, diagnostics: &mut Diagnostics) {
+    let joined = join("", &path.value);
+    if !joined.is_empty() && !is_plain_path(&joined) {
+        diagnostics
+            .error(path.span, format!("`{}` is no path of a request: it must be plain text", path.value))
+            .help("write a path such as `/ops`");
+    }
 }
 
 /// Notes once which of the exposed endpoints do not exist here.

@@ -113,7 +113,7 @@ pub(crate) struct RawManagementServer {
     /// Client certificates that may change something, by common name, DNS name, URI or e-mail address; all others may read. Default: none.
     pub(crate) certificate_writers: Vec<Spanned<String>>,
     // Spring Boot's prefix of the path of every endpoint.
-    pub(crate) base_path: Option<String>,
+    pub(crate) base_path: Option<Spanned<String>>,
 }
 
 /// Readiness of the gateway.
@@ -139,7 +139,7 @@ pub(crate) struct RawEndpoints {
 #[serde(default, rename_all = "kebab-case")]
 pub(crate) struct RawWeb {
     /// Default `/actuator`.
-    pub(crate) base_path: Option<String>,
+    pub(crate) base_path: Option<Spanned<String>>,
     /// Paths of endpoints below it, by name.
     pub(crate) path_mapping: BTreeMap<String, Spanned<String>>,
     pub(crate) exposure: RawExposure,

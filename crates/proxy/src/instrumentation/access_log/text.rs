@@ -1,11 +1,10 @@
 //! Times of lines, and numbers and strings of JSON lines, without intermediate strings.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use tollgate_telemetry::logs::fields::is_unsafe;
+use tollgate_telemetry::logs::fields::{escape_json, is_unsafe};
 
 /// Text of one second, formatted again for another one only.
 #[derive(Debug, Default)]
@@ -60,9 +59,7 @@ pub(super) fn quoted(out: &mut String, bytes: &[u8]) {
             let mut chars = from.chars();
             match chars.next() {
                 Some(mark @ ('"' | '\\')) => out.extend(['\\', mark]),
-                Some(control) => {
-                    let _ = write!(out, "\\u{:04x}", u32::from(control));
-                }
+                Some(control) => escape_json(control, out),
                 None => {}
             }
             rest = chars.as_str();
@@ -81,8 +78,13 @@ mod tests {
 
     #[test]
     fn strings_survive_as_json_and_control_nothing() {
-        for bytes in [&b"plain"[..], b"", b"\"\\\"", b"a\nb\x1b[31m\x7f", "é \u{85}\u{2028}\u{202e}\u{200f}".as_bytes()]
-        {
+        for bytes in [
+            &b"plain"[..],
+            b"",
+            b"\"\\\"",
+            b"a\nb\x1b[31m\x7f",
+            "é \u{85}\u{2028}\u{202e}\u{200f}\u{200b}\u{e0041}".as_bytes(),
+        ] {
             let mut out = String::new();
             quoted(&mut out, bytes);
             assert_eq!(serde_json::from_str::<String>(&out).ok().as_deref().map(str::as_bytes), Some(bytes), "{out}");
