@@ -10,8 +10,8 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 81_900),
-    ("config", 16_239),
+    (ALL, 81_910),
+    ("config", 16_234),
     ("spring", 4_676),
     ("document", 3_106),
     ("proxy", 14_565),
@@ -21,7 +21,7 @@ const LIMITS: [(&str, usize); 9] = [
     ("src", 8_949),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 840;
+const MAX_FILES: usize = 847;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
