@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 
@@ -159,11 +159,12 @@ pub fn read_request(stream: &mut TcpStream) -> Option<Request> {
     Some(request)
 }
 
-/// Writes zeros until no byte is accepted for half a second, or all are written; returns the number written.
+/// Writes zeros until less than one piece is accepted in a second, or all are written; returns the number written. A few bytes
+/// now and then are no progress: the kernel lets a peer that reads nothing grow its receive buffer with each probe.
 pub fn write_until_stalled(stream: &mut TcpStream, length: usize) -> usize {
     stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
     let piece = vec![0; 64 * 1024];
-    let mut written = 0;
+    let (mut written, mut since, mut written_then) = (0, Instant::now(), 0);
     while written < length {
         match stream.write(&piece[..piece.len().min(length - written)]) {
             Ok(more) => written += more,
@@ -171,6 +172,11 @@ pub fn write_until_stalled(stream: &mut TcpStream, length: usize) -> usize {
                 assert_eq!(error.kind(), ErrorKind::WouldBlock);
                 break;
             }
+        }
+        if written - written_then >= piece.len() {
+            (since, written_then) = (Instant::now(), written);
+        } else if since.elapsed() > Duration::from_secs(1) {
+            break;
         }
     }
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
