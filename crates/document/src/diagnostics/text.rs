@@ -70,7 +70,7 @@ pub enum Outcome {
     Unreadable {
         /// The reason, with the name of the file.
         reason: String,
-        /// What to do.
+        /// The remedy.
         help: Option<&'static str>,
     },
     /// It needs a server of this kind.
