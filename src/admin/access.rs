@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::admin::guard::{GuardError, check_change};
 use crate::admin::reply::{Reply, problem};
 use tollgate_config::{AdminRole, Management};
-use tollgate_proxy::http::certificate::CertificateNames;
+use tollgate_transport::certificate::CertificateNames;
 
 /// Permission that a request needs. Requests over a Unix socket have all of them, and so have requests to a loopback
 /// address, unless TLS there asks for client certificates.

@@ -24,8 +24,8 @@ use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
 use crate::admin::events;
 use crate::admin::respond::respond;
-use tollgate_proxy::http::certificate::CertificateNames;
 use tollgate_proxy::server::stream::ClientStream;
+use tollgate_transport::certificate::CertificateNames;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Maximum number of connections of the port, and of the socket. A further client gets the slot of the longest idle

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use tokio::net::UnixStream;
 use tokio::sync::{mpsc, watch};
+use tollgate_acme::Certificates;
 use tollgate_config::Config;
 
 use crate::admin::socket::SocketFile;
@@ -70,6 +71,8 @@ pub(super) struct Process {
     #[cfg(feature = "jwt")]
     pub(super) jwks: JwksRefresher,
     pub(super) metering: Metering,
+    /// Certificates from an ACME server.
+    pub(super) certificates: Certificates,
     pub(super) redis_monitor: RedisMonitor,
     /// Finished traces; `None` if traces are off.
     pub(super) spans: Option<SpanQueue>,

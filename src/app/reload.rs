@@ -148,6 +148,7 @@ impl Process {
         logs::set_level(config.logging.level());
         logs::mask(state.secrets.clone());
         let config = self.apply(config, Some(state), reader).await;
+        self.certificates.retry();
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(())
     }

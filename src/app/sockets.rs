@@ -11,6 +11,7 @@ use listenfd::ListenFd;
 use socket2::{Domain, SockRef, Type};
 use thiserror::Error;
 use tollgate_config::Config;
+use tollgate_proxy::server::accept::Listener;
 use tollgate_proxy::server::listener;
 
 /// Name of an inherited socket of the admin port (`FileDescriptorName=`). Sockets of other names are for traffic.
@@ -21,6 +22,8 @@ const HANDOVER: &str = "handover";
 const OWN: &str = "own";
 /// Name of the others for traffic.
 const KEPT: &str = "kept";
+/// Name of sockets without TLS, for `server.http`.
+const HTTP: &str = "http";
 /// Upper bound of inherited sockets.
 const MAX_SOCKETS: usize = 1024;
 
@@ -28,11 +31,17 @@ const MAX_SOCKETS: usize = 1024;
 const REMEDY: &str =
     "; end the process that has it, or set `server.port` (or SERVER_PORT) to another port, or to 0 for a free one";
 
+/// Advice for the port of `server.http` in use.
+const HTTP_REMEDY: &str =
+    "; end the process that has it, or set `server.http.port` to another port, or to 0 for a free one";
+
 /// Listening sockets of the process. The workers and the admin port use duplicates.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     /// Sockets for traffic.
     pub(super) traffic: Vec<TcpListener>,
+    /// Sockets for traffic without TLS, beside those with TLS.
+    pub(super) plain: Vec<TcpListener>,
     /// Socket of the admin port.
     pub(super) admin: Option<TcpListener>,
     /// Unix socket of the admin port.
@@ -116,6 +125,7 @@ impl Sockets {
         }
         match tcp_listener(passed, index) {
             Ok(socket) if name == ADMIN => self.admin = Some(socket),
+            Ok(socket) if name == HTTP => self.plain.push(socket),
             Ok(socket) => {
                 self.is_kept &= name != OWN || self.predecessor.is_none();
                 self.traffic.push(socket);
@@ -134,7 +144,7 @@ impl Sockets {
     }
 
     /// Binds the sockets for traffic, unless they were inherited, and distributes them among the workers.
-    pub(super) fn of_workers(&mut self, config: &Config) -> Result<Vec<Vec<TcpListener>>, SocketsError> {
+    pub(super) fn of_workers(&mut self, config: &Config) -> Result<Vec<Vec<Listener<TcpListener>>>, SocketsError> {
         let workers = config.server.workers().get();
         let address = SocketAddr::new(config.server.address.get(), config.server.port.get());
         if let Some(inherited) = self.traffic.first() {
@@ -148,12 +158,30 @@ impl Sockets {
                 tracing::warn!(%address, %inherited, "a changed `server.port` takes effect at a restart without handover");
             }
         } else {
-            self.traffic = listener::bind(address, workers, config.server.reuse_port.get()).map_err(|source| {
-                let remedy = if source.kind() == io::ErrorKind::AddrInUse { REMEDY } else { "" };
-                SocketsError::Listen { address, setting: "server.port", remedy, source }
-            })?;
+            self.traffic = bind(address, config, ("server.port", REMEDY))?;
         }
-        Ok(listener::spread(&self.traffic, workers)?)
+        match config.server.http {
+            Some(http) if self.plain.is_empty() => {
+                let address = SocketAddr::new(config.server.address.get(), http.port.get());
+                self.plain = bind(address, config, ("server.http.port", HTTP_REMEDY))?;
+                if self.is_kept {
+                    tracing::warn!(
+                        "no inherited socket is named `{HTTP}`: a restart may reset connections to `server.http.port`"
+                    );
+                }
+            }
+            Some(_) => tracing::info!("listening on inherited sockets: `server.http.port` has no effect"),
+            None if self.plain.is_empty() => {}
+            None => {
+                tracing::warn!("the inherited socket `{HTTP}` is not served: there is no `server.http`");
+                self.plain.clear();
+            }
+        }
+        let mut of_workers = listener::spread(&self.traffic, workers, false)?;
+        for (listeners, plain) in of_workers.iter_mut().zip(listener::spread(&self.plain, workers, true)?) {
+            listeners.extend(plain);
+        }
+        Ok(of_workers)
     }
 
     /// Returns duplicates for a new process, with their names, and its end of the connection to this one.
@@ -161,6 +189,9 @@ impl Sockets {
         let mut passed = vec![(HANDOVER, connection.into())];
         for socket in &self.traffic {
             passed.push((if self.is_kept { KEPT } else { OWN }, socket.try_clone()?.into()));
+        }
+        for socket in &self.plain {
+            passed.push((HTTP, socket.try_clone()?.into()));
         }
         if let Some(socket) = &self.admin {
             passed.push((ADMIN, socket.try_clone()?.into()));
@@ -170,6 +201,19 @@ impl Sockets {
         }
         Ok(passed)
     }
+}
+
+/// Binds sockets for the workers. `setting` holds the port.
+fn bind(
+    address: SocketAddr,
+    config: &Config,
+    (setting, advice): (&'static str, &'static str),
+) -> Result<Vec<TcpListener>, SocketsError> {
+    let (workers, reuse_port) = (config.server.workers().get(), config.server.reuse_port.get());
+    listener::bind(address, workers, reuse_port).map_err(|source| {
+        let remedy = if source.kind() == io::ErrorKind::AddrInUse { advice } else { "" };
+        SocketsError::Listen { address, setting, remedy, source }
+    })
 }
 
 /// Returns the inherited socket at `index`, ready to accept connections.

@@ -22,13 +22,13 @@ use crate::app::reader::Reader;
 use crate::app::reload::{Source, with_services};
 use crate::app::service_manager::{self, Beats};
 use crate::app::sockets::{Sockets, SocketsError};
+use tollgate_acme::Certificates;
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_discovery::Registrations;
 use tollgate_proxy::gateway::SharedGeneration;
-use tollgate_proxy::http::service::SharedService;
 use tollgate_proxy::instrumentation::metrics::Metrics;
 use tollgate_proxy::instrumentation::traces::Tracing;
-use tollgate_proxy::server::accept::Order;
+use tollgate_proxy::server::accept::{Listener, Order};
 use tollgate_proxy::server::gate::Gate;
 #[cfg(feature = "jwt")]
 use tollgate_proxy::state::jwks::JwksRefresher;
@@ -128,8 +128,9 @@ impl Process {
         let (workers, beats, started) = start_workers(listeners, &admin, refused, tracing.as_ref(), receivers)?;
         spawn_boxed(sweep(Arc::clone(&stores)));
         let metering = Metering::start(&stores, config_receiver.clone())?;
-        let redis_monitor = RedisMonitor::start(&stores, config_receiver);
-        announce(address, admin_address, &config);
+        let redis_monitor = RedisMonitor::start(&stores, config_receiver.clone());
+        let plain_address = sockets.plain.first().and_then(|socket| socket.local_addr().ok());
+        announce((address, plain_address), admin_address, &config);
         let accepting = (orders.clone(), admin_open.clone());
         spawn_boxed(begin_to_serve(started, predecessor, accepting, Arc::clone(&admin)));
         let mut registrations = Registrations::default();
@@ -154,6 +155,7 @@ impl Process {
             #[cfg(feature = "jwt")]
             jwks,
             metering,
+            certificates: Certificates::start(config_receiver),
             redis_monitor,
             spans,
             log,
@@ -214,7 +216,7 @@ fn open_access_log(config: &Config) -> Result<Option<LogWriter>, StartError> {
 /// Starts one thread per listener. The workers share `server.max-connections`, and refuse connections to the admin port at
 /// `refused`. Returns the threads, their beats, and a channel that is closed when every worker has started.
 fn start_workers(
-    listeners: Vec<(Vec<TcpListener>, top_keys::Queries)>,
+    listeners: Vec<(Vec<Listener<TcpListener>>, top_keys::Queries)>,
     admin: &Arc<AdminState>,
     refused: Option<SocketAddr>,
     tracing: Option<&Tracing>,
@@ -241,7 +243,10 @@ fn start_workers(
             log: admin.log.clone(),
             top_queries,
             refused,
-            own_endpoints: own_endpoints(admin),
+            own_endpoints: Box::new({
+                let admin = Arc::clone(admin);
+                move || on_traffic::service(admin)
+            }),
         };
         std::thread::Builder::new().name(format!("worker-{number}")).spawn(move || worker.run())
     });
@@ -249,7 +254,7 @@ fn start_workers(
     Ok((threads, beats, started))
 }
 
-fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
+fn announce((address, plain): (SocketAddr, Option<SocketAddr>), admin: Option<SocketAddr>, config: &Config) {
     let admin_scheme = if config.management.tls.is_some() { "https" } else { "http" };
     let admin = admin.map(|address| format!("{admin_scheme}://{address}"));
     let admin_socket = config.management.socket.as_ref().map(|socket| socket.path.display().to_string());
@@ -260,6 +265,7 @@ fn announce(address: SocketAddr, admin: Option<SocketAddr>, config: &Config) {
         limits = if config.redis.is_some() { "redis" } else { "memory" },
         admin = admin.as_deref().unwrap_or("off"),
         admin_socket,
+        http = plain.map(|address| format!("http://{address}")),
         "listening on {scheme}://{address}"
     );
     if let Some(path) = example_path(config) {
@@ -290,10 +296,4 @@ async fn sweep(stores: Arc<SharedStores>) {
             tracing::warn!(%limiter, decisions, "no room for new keys in memory: they share buckets, see memory.max-keys");
         }
     }
-}
-
-/// Makes, on the thread of a worker, the service of the admin endpoints on the port for traffic.
-fn own_endpoints(admin: &Arc<AdminState>) -> Box<dyn FnOnce() -> SharedService + Send> {
-    let admin = Arc::clone(admin);
-    Box::new(move || on_traffic::service(admin))
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout)] // measured times
 
 mod access_log;
+mod acme;
 mod address_families;
 mod admin;
 mod admin_access;
@@ -108,6 +109,7 @@ mod streaming;
 mod support;
 mod timeouts;
 mod tls;
+mod tls_sites;
 mod top_keys;
 mod traces;
 mod traces_b3;

@@ -20,10 +20,13 @@ const fn setting(key: &'static str, text: fn(&Config) -> String) -> Setting {
 }
 
 /// The one list of these settings: for the warning of a reload and for the marks in `docs/reference/`.
-const SETTINGS: [Setting; 18] = [
+const SETTINGS: [Setting; 19] = [
     setting("server.port", |config| config.server.port.get().to_string()),
     setting("server.address", |config| config.server.address.get().to_string()),
     setting("server.reuse-port", |config| config.server.reuse_port.get().to_string()),
+    setting("server.http.port", |config| {
+        config.server.http.map_or_else(String::new, |http| http.port.get().to_string())
+    }),
     setting("server.workers", |config| config.server.workers().to_string()),
     setting("server.max-connections", |config| config.server.max_connections.get().to_string()),
     setting("management.enabled", |config| config.management.enabled.to_string()),

@@ -25,6 +25,7 @@ mod spring;
 mod spring_runs;
 mod spring_versions;
 mod stand_ins;
+mod tls_sites;
 mod traffic_endpoints;
 mod translated;
 

@@ -18,7 +18,7 @@ use crate::http::service::SharedService;
 use crate::instrumentation::access_log::AccessLog;
 use crate::instrumentation::metrics::Metrics;
 use crate::instrumentation::traces::Tracing;
-use crate::server::accept::{self, Order};
+use crate::server::accept::{self, Listener, Order};
 use crate::server::activity::ClientTimeouts;
 use crate::server::connection::{ConnectionLimits, ExemptClients};
 use crate::server::gate::{ClientLimits, Gate};
@@ -40,7 +40,7 @@ pub struct Worker {
     /// Index of the worker, from 0.
     pub number: usize,
     /// Listeners of the worker: one of several on the same address, or some of those that the process inherited.
-    pub listeners: Vec<TcpListener>,
+    pub listeners: Vec<Listener<TcpListener>>,
     /// Configuration to serve; a new value is applied to the next request. It has another owner, which is the last one.
     pub generation: watch::Receiver<Arc<SharedGeneration>>,
     /// Orders to accept connections, to stop, and to drain.
@@ -90,7 +90,9 @@ impl Worker {
     async fn serve(mut self) -> std::io::Result<usize> {
         let shared = Arc::clone(&self.generation.borrow_and_update());
         let config = Arc::clone(&shared.config);
-        let listeners = self.listeners.into_iter().map(tokio::net::TcpListener::from_std);
+        let listeners = self.listeners.into_iter().map(|(listener, is_plain)| {
+            tokio::net::TcpListener::from_std(listener).map(|listener| (listener, is_plain))
+        });
         let listeners = listeners.collect::<std::io::Result<Vec<_>>>()?;
         let stores = Stores::new(self.stores);
         let unrouted = self.metrics.route(self.number, None);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{HOST, USER_AGENT};
 use http::request::Builder;
-use http::{Request, StatusCode, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::client::conn::http1;
 use hyper::rt::{Read, Write};
@@ -75,6 +75,21 @@ pub async fn call(
     tls: impl FnOnce() -> Result<Arc<ClientConfig>, CallError>,
     bounds: Bounds,
 ) -> Result<Bytes, CallError> {
+    let response = exchange(uri, request, body, tls, bounds).await?;
+    if response.status().is_success() { Ok(response.into_body()) } else { Err(CallError::Status(response.status())) }
+}
+
+/// As [`call`], and returns the response with any status.
+///
+/// # Errors
+/// There is no complete response within `bounds`.
+pub async fn exchange(
+    uri: &Uri,
+    request: Builder,
+    body: Bytes,
+    tls: impl FnOnce() -> Result<Arc<ClientConfig>, CallError>,
+    bounds: Bounds,
+) -> Result<Response<Bytes>, CallError> {
     let answer = tokio::time::timeout(bounds.timeout, connect_and_send(uri, request, body, tls, bounds.max_bytes));
     answer.await.unwrap_or(Err(CallError::Timeout(bounds.timeout)))
 }
@@ -102,7 +117,7 @@ async fn connect_and_send(
     body: Bytes,
     tls: impl FnOnce() -> Result<Arc<ClientConfig>, CallError>,
     max_bytes: usize,
-) -> Result<Bytes, CallError> {
+) -> Result<Response<Bytes>, CallError> {
     let is_https = uri.scheme_str() == Some("https");
     let host = uri.host().ok_or(CallError::NoHost)?.trim_matches(['[', ']']);
     let port = uri.port_u16().unwrap_or(if is_https { 443 } else { 80 });
@@ -113,28 +128,26 @@ async fn connect_and_send(
         .body(Full::new(body))?;
     let stream = TcpStream::connect((host, port)).await.map_err(CallError::Connect)?;
     if !is_https {
-        return exchange(TokioIo::new(stream), request, max_bytes).await;
+        return send(TokioIo::new(stream), request, max_bytes).await;
     }
     let name = ServerName::try_from(host.to_owned()).map_err(|_| CallError::NoHost)?;
     let stream = TlsConnector::from(tls()?).connect(name, stream).await.map_err(CallError::Tls)?;
-    exchange(TokioIo::new(stream), request, max_bytes).await
+    send(TokioIo::new(stream), request, max_bytes).await
 }
 
-async fn exchange(
+async fn send(
     io: impl Read + Write + Unpin,
     request: Request<Full<Bytes>>,
     max_bytes: usize,
-) -> Result<Bytes, CallError> {
+) -> Result<Response<Bytes>, CallError> {
     let (mut sender, connection) = http1::handshake(io).await?;
     let response = async {
         let response = sender.send_request(request).await?;
-        if !response.status().is_success() {
-            return Err(CallError::Status(response.status()));
-        }
-        let body = Limited::new(response.into_body(), max_bytes).collect().await;
-        body.map(http_body_util::Collected::to_bytes).map_err(|error| {
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, max_bytes).collect().await.map_err(|error| {
             if error.is::<LengthLimitError>() { CallError::TooLong(max_bytes) } else { CallError::Body(error) }
-        })
+        })?;
+        Ok(Response::from_parts(head, body.to_bytes()))
     };
     tokio::pin!(response);
     tokio::select! {

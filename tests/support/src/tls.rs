@@ -51,6 +51,13 @@ impl Certificates {
         self.sign_server(HOSTS, (year, month, day));
     }
 
+    /// Generates a certificate for `hosts`, in the files `name.pem` and `name.key`. Returns their paths.
+    pub fn sign_for(&self, name: &str, hosts: &[&str]) -> (PathBuf, PathBuf) {
+        let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+        self.sign(name, CertificateParams::new(hosts).unwrap(), ExtendedKeyUsagePurpose::ServerAuth);
+        (self.file(&format!("{name}.pem")), self.file(&format!("{name}.key")))
+    }
+
     fn sign_server(&self, hosts: &[&str], until: (i32, u8, u8)) {
         let mut params = CertificateParams::new(hosts.iter().map(|&host| host.to_owned()).collect::<Vec<_>>()).unwrap();
         params.not_before = rcgen::date_time_ymd(2000, 1, 1);

@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 81_910),
-    ("config", 16_234),
+    (ALL, 82_813),
+    ("config", 16_589),
     ("spring", 4_676),
     ("document", 3_106),
-    ("proxy", 14_565),
+    ("proxy", 14_518),
     ("limiter", 12_261),
     ("filters", 9_836),
     ("simulate", 3_039),
-    ("src", 8_949),
+    ("src", 9_022),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 847;
+const MAX_FILES: usize = 855;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

@@ -34,6 +34,8 @@ pub use crate::sections::registries::registration::RegisteredInstance;
 pub use crate::sections::registries::server::{RegistryServer, Secret};
 pub use crate::sections::registries::{Registration, Registry};
 pub use crate::sections::server::{Server, ServerHttp2};
+pub use crate::sections::tls::acme::Acme;
+pub use crate::sections::tls::challenges::{ACME_TLS, ChallengeAnswer, challenge_response};
 pub use crate::sections::tls::client::{Identity, Tls, TlsVersion, Trust};
 pub use crate::sections::tls::server::ServerTls;
 pub use crate::sections::upstreams::balance::Balance;

@@ -13,6 +13,7 @@ use crate::de::subtree::Subtree;
 use crate::de::units::{Address, Size, Time, Timeout};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::MaxHeaders;
+use crate::sections::tls::acme::{self, Acme, RawAcme};
 #[cfg(test)]
 use crate::sections::tls::server::RawServerSsl;
 use crate::sections::tls::server::{self, ServerTls};
@@ -79,9 +80,28 @@ pub struct Server {
     /// TLS. Default: none.
     #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]
     ssl: Option<Subtree>,
-    /// TLS, from `ssl`; `None`: clear text.
+    /// Port without TLS, beside the one with TLS. Default: none.
+    pub http: Option<Spanned<PlainHttp>>,
+    /// Certificates from an ACME server such as Let's Encrypt. Default: none.
+    #[serde(rename = "acme")]
+    raw_acme: Option<Spanned<RawAcme>>,
+    /// Certificates from an ACME server.
+    #[serde(skip)]
+    pub acme: Option<Acme>,
+    /// TLS, from `ssl` and `acme`; `None`: clear text.
     #[serde(skip)]
     pub tls: Option<ServerTls>,
+}
+
+/// Port without TLS.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub struct PlainHttp {
+    /// Port to listen on, at `server.address`; 0: any free port.
+    pub port: Or<u16, 80>,
+    /// Enables redirects of all requests to HTTPS, with status 308. If false, the port serves the same routes.
+    pub redirect: Flag<true>,
 }
 
 /// HTTP/2 settings.
@@ -138,9 +158,38 @@ impl Server {
         }
         // Forwarded fields are checked with `trusted-proxies`.
         self.forward_headers_strategy = None;
-        self.tls = server::check(self.ssl.take().as_deref(), self.http2.enabled.get(), diagnostics);
+        let mark = diagnostics.mark();
+        let acme = self.raw_acme.take().and_then(|raw| {
+            Some((acme::check(&raw, raw.span.key(), self.http.is_some(), diagnostics).ok()?, raw.span.key()))
+        });
+        self.acme = acme.as_ref().map(|(acme, _)| acme.clone());
+        self.tls = server::check(self.ssl.take().as_deref(), acme, self.http2.enabled.get(), diagnostics);
+        let is_clear = self.tls.is_none() && !diagnostics.has_errors_since(mark);
+        self.check_http(is_clear, diagnostics);
         self.upgrade_protocols.iter().for_each(|name| check_upgrade(name, diagnostics));
         self
+    }
+
+    fn check_http(&self, is_clear: bool, diagnostics: &mut Diagnostics) {
+        let Some(http) = &self.http else { return };
+        if is_clear {
+            diagnostics
+                .error(
+                    http.span.key(),
+                    "`server.http` is a second port, beside one with TLS, and there is no `server.ssl`",
+                )
+                .help("add `server.ssl` or `server.acme`; without TLS, `server.port` is the port for HTTP");
+        } else if http.port.get() == self.port.get() && self.port.get() != 0 {
+            diagnostics
+                .error(http.span.key(), format!("`server.port` and `server.http.port` are both {}", self.port.get()))
+                .help("HTTPS and HTTP have a port each, such as 443 and 80");
+        }
+    }
+
+    /// Returns true if requests without TLS are redirected to HTTPS.
+    #[must_use]
+    pub fn redirects_to_https(&self) -> bool {
+        self.tls.is_some() && self.http.is_some_and(|http| http.redirect.get())
     }
 
     /// Returns the number of worker threads, each with its own runtime.

@@ -57,7 +57,7 @@ fn migrate_keeps_the_certificates_of_every_section() {
         for name in left_out {
             assert!(!migrated.contains(&format!("{name}: ")), "{migrated}");
         }
-        let tls = [spring, own].map(|loaded| loaded.config.server.tls.map(|tls| tls.certificates));
+        let tls = [spring, own].map(|loaded| loaded.config.server.tls.map(|tls| tls.certificates()));
         assert_eq!(tls[0], tls[1], "{migrated}");
     }
 }

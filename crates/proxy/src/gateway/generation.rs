@@ -3,22 +3,30 @@
 
 use std::any::Any;
 use std::cell::OnceCell;
+use std::convert::Infallible;
+use std::future::ready;
 use std::net::IpAddr;
 use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderName;
+use bytes::Bytes;
+use http::header::{HOST, HeaderName, HeaderValue};
 use http::request::Parts;
+use http::{Request, Response};
 use tokio::sync::Semaphore;
+use tollgate_filters::context::LocalReply;
+use tower::service_fn;
 
-use crate::gateway::cors::PolicyTable;
+use crate::gateway::cors::{PolicyTable, client_used_tls};
 use crate::gateway::declare::declare;
 use crate::gateway::route::{Route, RouteStack};
 use crate::gateway::sanitize::SanitizeRules;
 use crate::gateway::worker_state::WorkerState;
 use crate::http::attempts::ObservedAttempts;
+use crate::http::body::Body;
+use crate::http::failure::Failure;
 use crate::http::handler::ConnectionInfo;
 use crate::http::service::SharedService;
 use crate::http::trailers::TrailerRules;
@@ -31,7 +39,7 @@ use crate::instrumentation::traces::server::ServerInfo;
 use crate::state::stores::SharedStores;
 use crate::upstream::forwarded::client_ip;
 use crate::upstream::headers::HeaderPolicy;
-use tollgate_config::{Config, ForwardedHeaders, TrustedProxies};
+use tollgate_config::{Config, ForwardedHeaders, TrustedProxies, challenge_response};
 use tollgate_routing::{Predicate, RouteEntry, RouteTable};
 
 /// Configuration in the form that requests use, without the parts of one worker. It is built once, on any thread.
@@ -65,6 +73,8 @@ pub struct SharedGeneration {
     pub(super) cors: Option<PolicyTable>,
     /// CORS policies of requests without a route.
     pub(super) unrouted_cors: Option<PolicyTable>,
+    /// True if requests may be for the gateway itself: for its endpoints, a redirect to HTTPS, or a challenge of an ACME server.
+    has_own_endpoints: bool,
     /// A permit of each worker that serves this configuration.
     pub serving: Semaphore,
     /// Metrics, caches and circuit breakers of the configuration, also of routes without a request.
@@ -111,6 +121,9 @@ impl SharedGeneration {
             upgrades: UpgradePolicy::of(&config),
             cors,
             unrouted_cors: PolicyTable::new(&config.cors.unrouted),
+            has_own_endpoints: config.management.on_traffic.is_some()
+                || config.server.redirects_to_https()
+                || config.server.acme.is_some(),
             serving: Semaphore::new(0),
             _declared: declare(&config, stores, metrics),
             config,
@@ -167,10 +180,35 @@ impl Generation {
         Some(stack.get_or_init(|| Box::new(self.worker.build_stack(route, &self.shared))))
     }
 
-    /// Returns the service of requests for `path`, if an endpoint of the gateway itself has this path.
-    pub(super) fn own_endpoint(&self, path: &str) -> Option<&SharedService> {
+    /// Returns the service of a request that is for an endpoint of the gateway itself. With a redirect to HTTPS, such an
+    /// endpoint has all paths without TLS, unless a trusted proxy says that its client used TLS.
+    #[inline]
+    pub(super) fn own_endpoint(
+        &self,
+        head: &Parts,
+        connection: &ConnectionInfo,
+    ) -> Option<Result<SharedService, Failure>> {
+        if self.has_own_endpoints { self.find_own_endpoint(head, connection) } else { None }
+    }
+
+    #[inline(never)]
+    fn find_own_endpoint(&self, head: &Parts, connection: &ConnectionInfo) -> Option<Result<SharedService, Failure>> {
+        let server = &self.config.server;
+        if !connection.tls
+            && server.acme.is_some()
+            && let Some(text) = challenge_response(head.uri.path())
+        {
+            return Some(Ok(SharedService::new(service_fn(move |_: Request<Body>| {
+                let mut response = Response::new(Body::from(Bytes::from(text.clone())));
+                response.extensions_mut().insert(LocalReply { reason: "acme-challenge" });
+                ready(Ok::<_, Infallible>(response))
+            }))));
+        }
+        if !connection.tls && server.redirects_to_https() && !client_used_tls(connection, &head.headers) {
+            return Some(Err(to_https(head, server.port.get())));
+        }
         let service = self.own_endpoints.as_ref()?;
-        self.config.management.on_traffic.as_ref()?.owns(path).then_some(service)
+        self.config.management.on_traffic.as_ref()?.owns(head.uri.path()).then(|| Ok(service.clone()))
     }
 
     /// Starts the trace of a request, if traces are on and it is sampled. `route` is `None` without a route.
@@ -223,6 +261,22 @@ impl Generation {
     pub(crate) fn into_stacks(self) -> impl Iterator<Item = Box<RouteStack>> {
         self.stacks.into_iter().filter_map(OnceCell::into_inner)
     }
+}
+
+/// Returns the redirect of a request to HTTPS. A client that came to the default port of HTTP finds the default port of HTTPS,
+/// whatever ports the gateway has behind a mapping; another client finds `port`.
+fn to_https(head: &Parts, port: u16) -> Failure {
+    let host = head.headers.get(HOST).and_then(|host| host.to_str().ok()).filter(|host| !host.is_empty());
+    let Some(host) = host else { return Failure::BadRequest("a redirect to HTTPS needs a Host field") };
+    let target = head.uri.path_and_query().map_or("/", |target| target.as_str());
+    let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let location = match host.rsplit_once(':') {
+        Some((name, "80")) => format!("https://{name}{target}"),
+        Some((name, given)) if is_port(given) && port == 443 => format!("https://{name}{target}"),
+        Some((name, given)) if is_port(given) => format!("https://{name}:{port}{target}"),
+        _ => format!("https://{host}{target}"),
+    };
+    HeaderValue::try_from(location).map_or(Failure::BadRequest("the target is no part of a URI"), Failure::ToHttps)
 }
 
 impl Deref for Generation {

@@ -106,8 +106,8 @@ impl Gateway {
             }
         }
         *accepts_problem = summary.accepts_problem;
-        match generation.own_endpoint(head.uri.path()) {
-            Some(endpoint) => Ok(endpoint.respond(Request::from_parts(head, body))),
+        match generation.own_endpoint(&head, connection) {
+            Some(endpoint) => Ok(endpoint?.respond(Request::from_parts(head, body))),
             None => route(generation, head, body, summary, connection, is_trusted, record),
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
-use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue};
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, LOCATION};
 use serde_json::json;
 use tollgate_filters::context::LocalReply;
 use tollgate_filters::fault::Fault;
@@ -35,6 +35,9 @@ impl Failure {
         if matches!(self, Self::OptionsOfGateway | Self::MethodRefused) {
             let allow = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
             response.headers_mut().insert(ALLOW, allow);
+        }
+        if let Self::ToHttps(location) = &self {
+            response.headers_mut().insert(LOCATION, location.clone());
         }
         if self.closes() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -76,7 +79,7 @@ pub fn forward_failed(failure: Failure, fault: Option<Fault>) -> Response<Body> 
 /// otherwise one line of text. Other responses are unchanged.
 pub fn render(response: &mut Response<Body>, as_problem: bool) {
     let Some(failure) = response.extensions_mut().remove::<Arc<Failure>>() else { return };
-    if matches!(*failure, Failure::OptionsOfGateway) {
+    if matches!(*failure, Failure::OptionsOfGateway | Failure::ToHttps(_)) {
         return;
     }
     let (content_type, body) = if as_problem { failure.problem() } else { failure.text() };

@@ -1,6 +1,6 @@
 //! Failures that the gateway responds to itself.
 
-use http::StatusCode;
+use http::{HeaderValue, StatusCode};
 use thiserror::Error;
 
 /// Failure that the gateway responds to itself. Its text becomes the detail of the response.
@@ -30,6 +30,9 @@ pub enum Failure {
     /// `OPTIONS` about the gateway itself, which succeeds.
     #[error("")]
     OptionsOfGateway,
+    /// The port redirects to HTTPS, at this URI.
+    #[error("")]
+    ToHttps(HeaderValue),
     /// A route's predicates could not be decided, and a later route must not take the request.
     #[error("{0}")]
     Undecided(#[from] tollgate_routing::Undecided),
@@ -83,6 +86,7 @@ impl Failure {
             Self::MethodRefused => (StatusCode::METHOD_NOT_ALLOWED, "method-refused"),
             Self::ExpectationFailed => (StatusCode::EXPECTATION_FAILED, "expectation-failed"),
             Self::OptionsOfGateway => (StatusCode::NO_CONTENT, "options"),
+            Self::ToHttps(_) => (StatusCode::PERMANENT_REDIRECT, "https-redirect"),
             Self::Undecided(_) => (StatusCode::BAD_REQUEST, "predicate-undecided"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no-route"),
             Self::Loop => (StatusCode::LOOP_DETECTED, "forward-loop"),

@@ -6,7 +6,6 @@
 
 pub mod attempts;
 pub mod body;
-pub mod certificate;
 pub mod deadline;
 pub mod facts;
 pub mod failure;

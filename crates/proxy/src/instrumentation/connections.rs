@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 
-use crate::http::certificate::not_after;
 use crate::http::handler::ConnectionStats;
-use tollgate_config::{Config, Identity};
+use tollgate_config::{Config, Identity, ServerTls};
 use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
+use tollgate_transport::certificate::not_after;
 
 /// Encodes the counters of client connections and of TLS handshakes.
 ///
@@ -47,8 +47,10 @@ pub fn encode_certificates(encoder: &mut DescriptorEncoder<'_>, config: &Config)
     }
     let shared = config.http_client.tls.identity.as_ref();
     let mut certificates: Vec<(&str, &str, &str, &[u8])> = Vec::new();
-    for (role, tls) in [("management", &config.management.tls), ("server", &config.server.tls)] {
-        for (name, certificate) in tls.iter().flat_map(|tls| &tls.certificates) {
+    let of = |tls: &Option<ServerTls>| tls.as_ref().map(ServerTls::certificates).unwrap_or_default();
+    let (management, server) = (of(&config.management.tls), of(&config.server.tls));
+    for (role, tls) in [("management", &management), ("server", &server)] {
+        for (name, certificate) in tls {
             certificates.push((role, name, "", certificate));
         }
     }

@@ -51,11 +51,14 @@ pub enum Order {
     },
 }
 
+/// A listener, and true if it serves clear text beside listeners with TLS.
+pub type Listener<L> = (L, bool);
+
 /// Accepts and serves connections until `orders` ask to drain; then drains. `gate` admits the connections of all workers.
 ///
 /// Returns the number of connections that were still open at the end.
 pub async fn run<H: Handler>(
-    listeners: Vec<TcpListener>,
+    listeners: Vec<Listener<TcpListener>>,
     handler: Rc<H>,
     limits: Rc<RefCell<ConnectionLimits>>,
     gate: Gate,
@@ -63,10 +66,11 @@ pub async fn run<H: Handler>(
     mut orders: watch::Receiver<Order>,
 ) -> usize {
     let refused = RefCell::new(Refused::default());
-    let start = |stream: TcpStream, peer: SocketAddr, place| {
+    let start = |(stream, peer, is_plain): Accepted, place| {
         // A listener on `::` reports clients of IPv4 as `::ffff:192.0.2.1`.
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
-        let limits = limits.borrow().clone();
+        let mut limits = limits.borrow().clone();
+        limits.tls = limits.tls.filter(|_| !is_plain);
         let Some(permit) = gate.admit(place, peer.ip(), limits.of_client(peer.ip())) else {
             return refused.borrow_mut().add(peer.ip());
         };
@@ -83,15 +87,15 @@ pub async fn run<H: Handler>(
             connections.enter(DrainStage::LastRequests);
             accept_until(sleep(LAST_REQUESTS.min(timeout)), accepting.as_mut(), !leaves_queue).await;
         }
-        if !leaves_queue && listeners.iter().all(|listener| listener::refuse_new(listener).is_ok()) {
+        if !leaves_queue && listeners.iter().all(|(listener, _)| listener::refuse_new(listener).is_ok()) {
             let _ = tokio::time::timeout(LAST_HANDSHAKES.min(timeout), accepting).await;
         }
         (deadline, leaves_queue)
     };
-    if let Some((stream, peer)) = waiting.take()
+    if let Some(accepted) = waiting.take()
         && let Some(place) = gate.try_place()
     {
-        start(stream, peer, place);
+        start(accepted, place);
     }
     if leaves_queue {
         drop(listeners);
@@ -145,29 +149,31 @@ async fn accept_until(event: impl Future<Output = ()>, accepting: Pin<&mut impl 
     }
 }
 
+/// Connection with its peer, and true if it came by a listener for clear text.
+type Accepted = (TcpStream, SocketAddr, bool);
 /// Connection that was accepted and waits for a place.
-type Waiting = Cell<Option<(TcpStream, SocketAddr)>>;
+type Waiting = Cell<Option<Accepted>>;
 
 /// Accepts and starts connections, without an end.
 async fn accept_all(
-    listeners: &[TcpListener],
+    listeners: &[Listener<TcpListener>],
     gate: &Gate,
     waiting: &Waiting,
-    start: &impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit),
+    start: &impl Fn(Accepted, OwnedSemaphorePermit),
 ) {
     let mut logged = None;
     loop {
         match accept(listeners).await {
-            Ok((stream, peer)) => {
+            Ok(accepted) => {
                 if let Some(place) = gate.try_place() {
-                    start(stream, peer, place);
+                    start(accepted, place);
                     continue;
                 }
                 // At the limit, further connections stay in the kernel's accept queue.
-                waiting.set(Some((stream, peer)));
+                waiting.set(Some(accepted));
                 let Some(place) = gate.place().await else { return pending().await };
-                if let Some((stream, peer)) = waiting.take() {
-                    start(stream, peer, place);
+                if let Some(accepted) = waiting.take() {
+                    start(accepted, place);
                 }
             }
             Err(error) if is_connection_error(&error) => {}
@@ -183,29 +189,29 @@ async fn accept_all(
 }
 
 /// Accepts a connection from one of the listeners.
-async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+async fn accept(listeners: &[Listener<TcpListener>]) -> io::Result<Accepted> {
     poll_fn(|cx| {
-        let accepted = listeners.iter().map(|listener| listener.poll_accept(cx)).find(Poll::is_ready);
-        accepted.unwrap_or(Poll::Pending)
+        let accepted = listeners
+            .iter()
+            .map(|(listener, is_plain)| listener.poll_accept(cx).map_ok(|(stream, peer)| (stream, peer, *is_plain)));
+        let mut ready = accepted.filter(Poll::is_ready);
+        ready.next().unwrap_or(Poll::Pending)
     })
     .await
 }
 
 /// Serves the connections already in the accept queues. `accept` is called on the sockets themselves, because tokio may not
 /// know of the latest connections yet.
-fn accept_queued(
-    listeners: Vec<TcpListener>,
-    gate: &Gate,
-    start: &impl Fn(TcpStream, SocketAddr, OwnedSemaphorePermit),
-) {
-    for listener in listeners.into_iter().filter_map(|listener| listener.into_std().ok()) {
+fn accept_queued(listeners: Vec<Listener<TcpListener>>, gate: &Gate, start: &impl Fn(Accepted, OwnedSemaphorePermit)) {
+    for (listener, is_plain) in listeners {
+        let Ok(listener) = listener.into_std() else { continue };
         while let Some(place) = gate.try_place()
             && let Ok((stream, peer)) = listener.accept()
         {
             if stream.set_nonblocking(true).is_ok()
                 && let Ok(stream) = TcpStream::from_std(stream)
             {
-                start(stream, peer, place);
+                start((stream, peer, is_plain), place);
             }
         }
     }

@@ -8,6 +8,7 @@ use socket2::SockFilter;
 use socket2::{Domain, Socket, Type};
 
 use crate::http::sockets::KEEPALIVE;
+use crate::server::accept::Listener;
 
 /// Length of the kernel's accept queue.
 const BACKLOG: i32 = 4096;
@@ -58,14 +59,14 @@ fn bind_all(mut address: SocketAddr, count: usize, shares: bool) -> io::Result<V
         .collect()
 }
 
-/// Gives each of `workers` its listeners: every socket is served, and every worker has one. Workers may share a socket.
+/// Gives each of `workers` its listeners, which are for clear text beside TLS if they are `plain`: every socket is served, and every worker has one. Workers may share a socket.
 ///
 /// # Errors
 /// The process is out of file descriptors.
-pub fn spread(sockets: &[TcpListener], workers: usize) -> io::Result<Vec<Vec<TcpListener>>> {
+pub fn spread(sockets: &[TcpListener], workers: usize, plain: bool) -> io::Result<Vec<Vec<Listener<TcpListener>>>> {
     let mut spread: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
     for (number, socket) in sockets.iter().cycle().take(workers.max(sockets.len())).enumerate() {
-        spread[number % workers].push(socket.try_clone()?);
+        spread[number % workers].push((socket.try_clone()?, plain));
     }
     Ok(spread)
 }
@@ -135,10 +136,11 @@ mod tests {
     fn every_socket_is_served_and_every_worker_has_one() {
         let sockets: Vec<_> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         for workers in 1..7 {
-            let spread = spread(&sockets, workers).unwrap();
+            let spread = spread(&sockets, workers, false).unwrap();
             assert!(spread.len() == workers && spread.iter().all(|of_one| !of_one.is_empty()), "{spread:?}");
             for socket in &sockets {
-                let is_same = |other: &TcpListener| other.local_addr().unwrap() == socket.local_addr().unwrap();
+                let is_same =
+                    |(other, _): &Listener<TcpListener>| other.local_addr().unwrap() == socket.local_addr().unwrap();
                 assert!(spread.iter().flatten().any(is_same), "{workers}: {spread:?}");
             }
         }

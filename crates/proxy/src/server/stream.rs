@@ -13,6 +13,7 @@ use tokio::task::coop::consume_budget;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tollgate_config::ACME_TLS;
 
 use crate::http::sockets::part;
 use crate::server::sniff::{Protocol, sniff};
@@ -54,6 +55,11 @@ impl ClientStream {
         stream.get_mut().1.set_buffer_limit(Some(WRITE_BYTES));
         let protocol = match stream.get_ref().1.alpn_protocol() {
             Some(ALPN_H2) => Protocol::Http2,
+            // The handshake is the answer to the challenge of an ACME server, which closes (RFC 8737 §3).
+            Some(ACME_TLS) => {
+                stream.shutdown().await?;
+                return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "an ACME server has verified a name"));
+            }
             _ => Protocol::Http1,
         };
         Ok((Self::Tls(Box::new(stream)), protocol))

@@ -50,7 +50,7 @@ pub(crate) fn management(
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
     let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.get());
-    let tls = server::check(raw.server.ssl.as_deref(), false, diagnostics);
+    let tls = server::check(raw.server.ssl.as_deref(), None, false, diagnostics);
     if enabled {
         report_port(port_key, port, traffic.port, diagnostics);
         if !diagnostics.has_errors_since(mark) {

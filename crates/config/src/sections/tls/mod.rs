@@ -2,10 +2,14 @@
 //!
 //! Each section names its files by keys of its own. They become [`files::Files`], which are checked and read in one way.
 
+pub(crate) mod acme;
 pub(crate) mod bundle;
+pub(crate) mod challenges;
 pub(crate) mod client;
+mod client_auth;
 pub(crate) mod client_ssl;
 pub(crate) mod files;
+mod identities;
 mod pem;
 pub(crate) mod server;
 mod sni;

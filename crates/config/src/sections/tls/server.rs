@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use rustls::server::ResolvesServerCert;
+use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
@@ -15,11 +14,15 @@ use crate::de::{self, canonical};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
+use crate::sections::tls::acme::Acme;
 use crate::sections::tls::bundle::{self, Bundle, Side};
+use crate::sections::tls::challenges::ACME_TLS;
+use crate::sections::tls::client_auth::{RawClientAuth, verifier};
 use crate::sections::tls::files::{Files, Names, non_blank};
-use crate::sections::tls::sni::{self, ByName, RawServerName};
+use crate::sections::tls::identities::Identities;
+use crate::sections::tls::sni::{RawCertificate, RawServerName, Sources};
 use crate::sections::tls::store::Store;
-use crate::yaml::Node;
+use crate::yaml::{Node, Span};
 
 /// TLS with clients. A reload reads its files again.
 #[derive(Debug, Default, Deserialize)]
@@ -52,6 +55,8 @@ pub(crate) struct RawServerSsl {
     enabled_protocols: Option<Vec<Spanned<String>>>,
     // Name of a bundle of `spring.ssl.bundle`, instead of files.
     bundle: Option<Spanned<String>>,
+    /// Further certificates: each is for clients that request one of its DNS names (SNI). The default one is `certificate`, or else the first here.
+    certificates: Option<Vec<RawCertificate>>,
     /// Bundles by the name that a client requests (SNI).
     #[cfg_attr(test, schemars(skip))]
     server_name_bundles: Option<Vec<RawServerName>>,
@@ -65,10 +70,26 @@ pub(crate) struct RawServerSsl {
 pub struct ServerTls {
     /// Settings of the handshake.
     pub config: Arc<rustls::ServerConfig>,
-    /// Certificates in DER, each with the name that clients request; the default has the name `""`.
-    pub certificates: Vec<(String, CertificateDer<'static>)>,
+    identities: Arc<Identities>,
     /// Asks clients for a certificate; they may have none under `client-auth: want`.
     pub identifies_clients: bool,
+}
+
+impl ServerTls {
+    /// Returns the certificates in DER, each with the name that clients request; the default has the name `""`.
+    #[must_use]
+    pub fn certificates(&self) -> Vec<(String, CertificateDer<'static>)> {
+        self.identities.certificates()
+    }
+
+    /// Reads the files of certificates and keys again, without the rest of the configuration. New connections get the
+    /// certificates that they have now. Requests and open connections are not affected.
+    ///
+    /// # Errors
+    /// Returns the problems of the files. The certificates stay as they are.
+    pub fn read_certificates_again(&self) -> Result<(), String> {
+        self.identities.read_again()
+    }
 }
 
 impl std::fmt::Debug for ServerTls {
@@ -77,7 +98,7 @@ impl std::fmt::Debug for ServerTls {
     }
 }
 
-const NAMES: Names = Names {
+pub(super) const NAMES: Names = Names {
     certificate: "certificate",
     key: "certificate-private-key",
     key_store: "key-store",
@@ -85,40 +106,71 @@ const NAMES: Names = Names {
     trust_store: "trust-store",
 };
 
-/// Checks `server.ssl` or `management.server.ssl`. Returns `None` for clear text, or after an error.
-pub(crate) fn check(ssl: Option<&Node>, http2: bool, diagnostics: &mut Diagnostics) -> Option<ServerTls> {
-    let node = ssl?;
-    let (mut raw, unknown) = de::read::<RawServerSsl>(node, diagnostics);
+/// Checks `server.ssl` or `management.server.ssl`, beside `server.acme` with its place. Returns `None` for clear text, or after an
+/// error.
+pub(crate) fn check(
+    ssl: Option<&Node>,
+    acme: Option<(Acme, Span)>,
+    http2: bool,
+    diagnostics: &mut Diagnostics,
+) -> Option<ServerTls> {
+    let span = ssl.map(|node| node.span.key()).or(acme.as_ref().map(|(_, at)| *at))?;
+    let (mut raw, unknown) = ssl.map(|node| de::read::<RawServerSsl>(node, diagnostics)).unwrap_or_default();
     if raw.enabled == Some(false) {
+        if let Some((_, at)) = acme {
+            diagnostics
+                .mistake(at, "`server.acme` has no effect: `server.ssl.enabled` is false")
+                .help("remove one of the two");
+        }
         return None;
     }
     unknown.iter().for_each(|unknown| report(unknown, diagnostics));
     let bundles = raw.bundles.take();
     let bundles = bundles.as_deref();
-    let by_name = sni::read(raw.server_name_bundles.as_deref().unwrap_or_default(), bundles, diagnostics);
     let client_auth = raw.client_auth.filter(|auth| auth.value != RawClientAuth::None);
+    if let (Some(auth), Some((acme, _))) = (client_auth, &acme)
+        && auth.value == RawClientAuth::Need
+        && !acme.uses_http
+    {
+        diagnostics
+            .error(auth.span, "the ACME server has no client certificate, and verifies names in handshakes")
+            .help("add `server.http`, over which it verifies them, or write `client-auth: want`");
+    }
     let enabled_protocols = raw.enabled_protocols.clone();
     raw.report_unused(client_auth.is_some(), diagnostics);
-    let Bundle { files, protocols } = raw.bundle(bundles, diagnostics).ok()?;
-    let default_certificate = sni::certified(&files, node.span.key(), diagnostics);
+    let (named, listed) = (raw.server_name_bundles.take(), raw.certificates.take());
+    let (files, protocols) = match raw.bundle(bundles, diagnostics) {
+        Ok(Bundle { files, protocols }) => (Ok(files), protocols),
+        Err(reported) => (Err(reported), None),
+    };
     let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = verifier(client_auth, &files, &provider, diagnostics);
+    let verifier = files
+        .as_ref()
+        .map_err(|reported| *reported)
+        .and_then(|files| verifier(client_auth, files, &provider, diagnostics));
     let versions = versions(enabled_protocols.or(protocols), diagnostics);
     let built = ServerConfig::builder_with_provider(provider).with_protocol_versions(&versions).map_err(|error| {
-        diagnostics.error(node.span.key(), format!("invalid settings of TLS: {error}"));
+        diagnostics.error(span, format!("invalid settings of TLS: {error}"));
     });
-    let identities = Arc::new(ByName { default: default_certificate.ok()?, by_name: by_name.ok()? });
+    let place = (bundles, span);
+    let has_acme = acme.is_some();
+    let acme = acme.map(|(acme, _)| acme);
+    let (named, listed) = (named.unwrap_or_default(), listed.unwrap_or_default());
+    let sources = Sources::new(files, (named, listed), acme, place, diagnostics).ok()?;
+    let identities = Arc::new(Identities::new(sources, diagnostics).ok()?);
     let mut config = built
         .ok()?
         .with_client_cert_verifier(verifier.ok()?)
         .with_cert_resolver(Arc::clone(&identities) as Arc<dyn ResolvesServerCert>);
     config.alpn_protocols = if http2 { vec![b"h2".into(), b"http/1.1".into()] } else { vec![b"http/1.1".into()] };
+    if has_acme {
+        config.alpn_protocols.push(ACME_TLS.to_vec());
+    }
     // Tickets keep the session with the client, so the gateway holds no state for it.
     if let Ok(ticketer) = aws_lc_rs::Ticketer::new() {
         config.ticketer = ticketer;
     }
-    let certificates = identities.certificates();
-    Some(ServerTls { config: Arc::new(config), certificates, identifies_clients: client_auth.is_some() })
+    Some(ServerTls { config: Arc::new(config), identities, identifies_clients: client_auth.is_some() })
 }
 
 impl RawServerSsl {
@@ -221,51 +273,4 @@ fn versions(
         (true, None) => all,
         (false, _) => chosen,
     }
-}
-
-/// Use of client certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum RawClientAuth {
-    /// Not requested.
-    None,
-    /// Requested; a client may have none, but a certificate must be valid.
-    Want,
-    /// Required.
-    Need,
-}
-
-/// Returns the verifier of client certificates; `auth` is `want` or `need`, if they are requested. Reports errors.
-fn verifier(
-    auth: Option<Spanned<RawClientAuth>>,
-    files: &Files,
-    provider: &Arc<CryptoProvider>,
-    diagnostics: &mut Diagnostics,
-) -> Result<Arc<dyn ClientCertVerifier>, Reported> {
-    let Some(auth) = auth else {
-        let has_trust =
-            [&files.trusted, &files.trust_store.location].iter().any(|text| non_blank(text.as_ref()).is_some());
-        // No mistake: other sections may use the bundle.
-        if let Some(bundle) = files.bundle.as_ref().filter(|_| has_trust) {
-            let name = bundle.value.trim();
-            diagnostics
-                .note(bundle.span, format!("trusted certificates of the SSL bundle `{name}` have no effect here: clients need no certificate"))
-                .help("add `client-auth: need`");
-        }
-        return Ok(WebPkiClientVerifier::no_client_auth());
-    };
-    let Some(trusted) = files.trusted(diagnostics)? else {
-        return Err(diagnostics
-            .error(auth.span, "`client-auth` needs `trust-certificate` or `trust-store` to verify client certificates")
-            .reported_with("set one of them to the CA that signs your clients' certificates"));
-    };
-    let mut roots = RootCertStore::empty();
-    // All can be parsed: `read` has checked each.
-    roots.add_parsable_certificates(trusted.read(diagnostics)?);
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
-    let builder = if auth.value == RawClientAuth::Want { builder.allow_unauthenticated() } else { builder };
-    builder
-        .build()
-        .map_err(|error| diagnostics.error(trusted.span(), format!("invalid trusted certificates: {error}")).reported())
 }

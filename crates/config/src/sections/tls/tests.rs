@@ -41,7 +41,7 @@ fn the_server_has_the_certificate_of_a_key_store() {
         let yaml = format!("server.ssl: {{{ssl}}}\nmanagement.server: {{port: 9000, ssl: {{{ssl}}}}}");
         let config = read_well(&yaml).config;
         for tls in [config.server.tls.unwrap(), config.management.tls.unwrap()] {
-            assert_eq!((tls.certificates.len(), tls.identifies_clients), (1, clients));
+            assert_eq!((tls.certificates().len(), tls.identifies_clients), (1, clients));
         }
     }
     let bundle = format!(
@@ -51,7 +51,7 @@ fn the_server_has_the_certificate_of_a_key_store() {
     let by_bundle =
         "server.ssl: {bundle: web, client-auth: want, server-name-bundles: [{server-name: b.example, bundle: web}]}";
     let tls = read_well(&format!("{bundle}{by_bundle}")).config.server.tls.unwrap();
-    assert_eq!((tls.certificates.len(), tls.identifies_clients), (2, true));
+    assert_eq!((tls.certificates().len(), tls.identifies_clients), (2, true));
 }
 
 #[test]

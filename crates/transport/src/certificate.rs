@@ -1,5 +1,7 @@
 //! Fields of certificates: expiry and names. The certificates are verified elsewhere, or are the gateway's own.
 
+use std::time::{Duration, SystemTime};
+
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
@@ -96,10 +98,42 @@ fn from_validity(certificate: &[u8]) -> Option<Vec<(u8, &[u8])>> {
     (fields.len() > before).then(|| fields.split_off(before))
 }
 
+/// Validity of a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validity {
+    /// First second.
+    pub not_before: SystemTime,
+    /// Last second.
+    pub not_after: SystemTime,
+}
+
+impl Validity {
+    /// Returns the time from the first to the last second.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.not_after.duration_since(self.not_before).unwrap_or_default()
+    }
+}
+
+/// Returns the validity of a certificate in DER, unless it begins before 1970.
+#[must_use]
+pub fn validity(certificate: &[u8]) -> Option<Validity> {
+    let at = |index| {
+        let seconds = u64::try_from(time_of_validity(certificate, index)?).ok()?;
+        SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+    };
+    Some(Validity { not_before: at(0)?, not_after: at(1)? })
+}
+
 /// Returns the end of the validity of a certificate in DER, in seconds since the Unix epoch (RFC 5280 §4.1.2.5).
+#[must_use]
 pub fn not_after(certificate: &[u8]) -> Option<i64> {
+    time_of_validity(certificate, 1)
+}
+
+fn time_of_validity(certificate: &[u8], index: usize) -> Option<i64> {
     let (_, validity) = *from_validity(certificate)?.first().filter(|(tag, _)| *tag == SEQUENCE)?;
-    let (tag, time) = *elements(validity)?.get(1)?;
+    let (tag, time) = *elements(validity)?.get(index)?;
     let digits = std::str::from_utf8(time).ok()?.strip_suffix('Z')?;
     let full = match tag {
         UTC_TIME if digits.len() == 12 => {
@@ -160,6 +194,8 @@ mod tests {
         assert_eq!(not_after(&read()), Some(67_090_118_400), "4096-01-01, as GeneralizedTime");
         certificates.sign_expired();
         assert_eq!(not_after(&read()), Some(978_307_200), "2001-01-01, as UTCTime");
+        let days = validity(&read()).unwrap().length().as_secs() / 86_400;
+        assert_eq!(days, 366, "2000 was a leap year");
     }
 
     #[test]

@@ -1,0 +1,96 @@
+//! `server.acme`: certificates from an ACME server (RFC 8555).
+
+use std::path::PathBuf;
+
+use http::Uri;
+use rustls::pki_types::DnsName;
+use serde::Deserialize;
+
+use crate::de::spanned::Spanned;
+use crate::diagnostics::{Diagnostics, Reported};
+#[cfg(test)]
+use crate::sections::scalars::StringOrList;
+use crate::yaml::Span;
+
+/// Directory of Let's Encrypt.
+const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
+
+/// Certificates from an ACME server. Using it agrees to the server's terms of service.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawAcme {
+    /// Names of the sites; each gets a certificate of its own. Required.
+    #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
+    domains: Vec<Spanned<String>>,
+    /// Folder for the account and the certificates with their keys. It must outlive the process. Required.
+    storage: Option<Spanned<String>>,
+    /// Address to which the ACME server may write. Default: none.
+    email: Option<Spanned<String>>,
+    /// URL of the ACME server's directory. Default `https://acme-v02.api.letsencrypt.org/directory`, Let's Encrypt.
+    directory: Option<Spanned<String>>,
+}
+
+/// Certificates from an ACME server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Acme {
+    /// Names in lower case, each with a certificate of its own.
+    pub domains: Vec<String>,
+    /// Folder for the account and the certificates.
+    pub storage: PathBuf,
+    /// Address to which the server may write.
+    pub email: Option<String>,
+    /// URL of the server's directory.
+    pub directory: String,
+    /// Answers challenges over `server.http` (HTTP-01), otherwise in handshakes of TLS (TLS-ALPN-01).
+    pub uses_http: bool,
+}
+
+impl Acme {
+    /// Returns the path of the certificate of `domain`, which is followed by its chain and its key.
+    #[must_use]
+    pub fn file(&self, domain: &str) -> PathBuf {
+        self.storage.join(format!("{domain}.pem"))
+    }
+}
+
+/// Checks the section at `at`, beside `server.http` if `uses_http`. Reports errors.
+pub(crate) fn check(raw: &RawAcme, at: Span, uses_http: bool, diagnostics: &mut Diagnostics) -> Result<Acme, Reported> {
+    let mut domains: Vec<String> = Vec::new();
+    for name in &raw.domains {
+        let domain = name.value.trim().trim_end_matches('.').to_ascii_lowercase();
+        if domain.starts_with("*.") {
+            return Err(diagnostics
+                .error(name.span, "a wildcard needs a challenge over DNS, which is not supported")
+                .reported_with("list each name, or give a certificate by `server.ssl.certificates`"));
+        }
+        let is_name = domain.contains('.') || domain == "localhost";
+        if !is_name || DnsName::try_from(domain.as_str()).is_err() || domain.parse::<std::net::IpAddr>().is_ok() {
+            return Err(diagnostics
+                .error(name.span, format!("`{}` is no DNS name that an ACME server can verify", name.value))
+                .reported_with("a name like `shop.example`, without port and scheme; other alphabets as `xn--…`"));
+        }
+        if !domains.contains(&domain) {
+            domains.push(domain);
+        }
+    }
+    if domains.is_empty() {
+        return Err(diagnostics.error(at, "`domains` is required").reported_with("`domains: [shop.example]`"));
+    }
+    let given = |text: &Option<Spanned<String>>| {
+        text.as_ref().map(|text| text.value.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    let Some(storage) = given(&raw.storage) else {
+        return Err(diagnostics
+            .error(at, "`storage` is required: certificates must outlive the process")
+            .reported_with("`storage: /var/lib/tollgate/acme`, on a volume in a container"));
+    };
+    let directory = given(&raw.directory).unwrap_or_else(|| LETS_ENCRYPT.to_owned());
+    let is_https = directory.parse::<Uri>().is_ok_and(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
+    if let (Some(given), false) = (&raw.directory, is_https) {
+        return Err(diagnostics
+            .error(given.span, format!("`{}` is no https:// URL", given.value))
+            .reported_with(format!("such as `{LETS_ENCRYPT}`")));
+    }
+    Ok(Acme { domains, storage: storage.into(), email: given(&raw.email), directory, uses_http })
+}
