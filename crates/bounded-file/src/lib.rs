@@ -1,7 +1,11 @@
 //! Bounded reads of the files that a configuration names.
 //!
 //! A path can name a device without an end, or a pipe that never gets a byte. A read of one ends with an error: after
-//! `max_bytes`, or after [`PIPE_TIMEOUT`].
+//! `max_bytes`, or after [`PIPE_TIMEOUT`]. [`recorded`] returns which files were read, so that their changes can be noticed.
+
+mod record;
+
+pub use self::record::{FileRecord, note, recorded};
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -35,6 +39,10 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// # Errors
 /// The file is unreadable, a folder or a socket, or it has more bytes. A pipe has no writer, or does not end in time.
 pub fn read(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
+    record::read(path, || read_unrecorded(path, max_bytes))
+}
+
+fn read_unrecorded(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
     let kind = std::fs::metadata(path)?.file_type();
     if kind.is_dir() {
         return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder, not a file"));

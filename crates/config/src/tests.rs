@@ -10,6 +10,7 @@ use crate::*;
 mod added_routes;
 mod command_line;
 mod files;
+mod folders;
 mod growth;
 mod hostile;
 mod imports;

@@ -69,7 +69,7 @@ impl Tree {
         }
         let documents = documents::expand(documents, form, diagnostics);
         let profiles = documents::profiles(&documents, env);
-        let properties = documents::join(documents, &text.imports, &profiles, (form, env), diagnostics);
+        let properties = documents::join(documents, text, &profiles, (form, env), diagnostics);
         let Normalized { mut root, ignores_trailing_slash } =
             normalize::normalize(properties.clone(), form, names.sections, diagnostics);
         comma_lists::split(&mut root);

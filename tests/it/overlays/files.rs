@@ -57,7 +57,7 @@ fn pipes_that_a_process_writes_are_files_and_others_are_errors() {
         "\
 == a.yaml
 routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]
-== conf/b.yaml
+== conf/b.txt
 routes: []
 $ tollgate check <(cat a.yaml) | sed 's|.*/||' | sed 's/^[0-9]*/N/'
 N: ok, 1 route
@@ -71,7 +71,7 @@ pipe: error: cannot read the file: it is an empty pipe to which no process write
 a.yaml: ok, 1 route
 2
 $ tollgate check conf; echo $?
-conf: error: cannot read the file: Is a directory without application.yml or application.properties
+conf: error: cannot read the file: Is a directory without a file that ends in .yaml or .yml, or an application.properties
   help: name a file, or a folder that has one of these
 2
 $ tollgate check /dev/zero

@@ -1,6 +1,7 @@
 //! `routes` and `default-filters`.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::diagnostics::Diagnostics;
@@ -89,7 +90,7 @@ fn read_all(
     diagnostics: &mut Diagnostics,
 ) -> Vec<(Route, Span)> {
     let mut weights = Groups::default();
-    let mut ids: HashSet<String> = HashSet::new();
+    let mut ids: HashMap<String, Span> = HashMap::new();
     let mut routes = Vec::with_capacity(nodes.len());
     for (position, node) in nodes.iter().enumerate() {
         let mark = diagnostics.mark();
@@ -101,10 +102,16 @@ fn read_all(
             continue;
         }
         let Some((route, id_at)) = route else { continue };
-        if !ids.insert(route.id.to_string()) {
-            diagnostics
-                .error(id_at, format!("duplicate route id `{}`", route.id))
-                .help("give each route its own id: limits are counted by id");
+        match ids.entry(route.id.to_string()) {
+            Entry::Vacant(id) => {
+                id.insert(id_at);
+            }
+            Entry::Occupied(first) => {
+                let error = diagnostics.error(id_at, format!("duplicate route id `{}`", route.id));
+                let first = *first.get();
+                let error = if first.file() == id_at.file() { error } else { error.beside(" at", first) };
+                error.help("give each route its own id: limits are counted by id");
+            }
         }
         weights.add(&route.id, &route.predicates, id_at);
         routes.push((route, id_at));

@@ -127,7 +127,7 @@ fn pipes_devices_and_folders_in_the_place_of_files_are_errors_with_a_remedy() {
     for (name, reason, remedy) in [
         ("pipe", "cannot read pipe: it is an empty pipe", "start the process"),
         ("socket", "cannot read socket: it is a socket", "name a file"),
-        ("tree", "cannot read tree: Is a directory without application.yml", "name a file, or a folder"),
+        ("tree", "cannot read tree: Is a directory without a file", "name a file, or a folder"),
     ] {
         let text = folder.load(&[name], None).unwrap_err();
         assert!(text.contains(reason) && text.contains(&format!("  help: {remedy}")), "{name}: {text}");

@@ -88,6 +88,8 @@ pub struct SourceText {
     pub files: Vec<SourceFile>,
     /// The documents, later ones over earlier ones. If empty, all documents of the files in their order.
     pub documents: Vec<DocumentId>,
+    /// Files that are parts of one configuration, by their numbers, for each folder.
+    pub folders: Vec<Vec<usize>>,
     /// The imports of all files.
     pub imports: Vec<Import>,
     /// Properties of the command line.
@@ -111,6 +113,11 @@ impl From<SourceFile> for SourceText {
 }
 
 impl SourceText {
+    /// Returns the folder that `file` is a part of.
+    pub fn folder_of(&self, file: usize) -> Option<usize> {
+        self.folders.iter().position(|parts| parts.contains(&file))
+    }
+
     /// Returns true if a comment right above the line accepts the warning `message`; above the first setting for a warning
     /// without a line. `lines` are those of `file`.
     pub(super) fn is_accepted(&self, file: usize, lines: &FileLines<'_>, line: usize, message: &str) -> bool {

@@ -7,8 +7,9 @@ use crate::source::Env;
 use crate::source::dotted;
 use crate::source::files;
 use crate::source::import_reports;
+use crate::source::parts::{self, is_routes};
 use crate::source::profiles::{Profiles, condition};
-use tollgate_document::diagnostics::{Diagnostics, DocumentId, Format, Import, SourceFile, SourceText};
+use tollgate_document::diagnostics::{Diagnostics, DocumentId, Format, SourceFile, SourceText};
 use tollgate_document::java_properties::{self, BadEscape};
 use tollgate_document::yaml::{self, Bytes, NameIndex, Node, NodeKind, Parsed, Problem, Span};
 
@@ -151,15 +152,24 @@ pub fn profiles(documents: &[Document], env: &dyn Fn(&str) -> Option<String>) ->
     Profiles::of(&plain, env)
 }
 
-/// Merges the documents that `profiles` select, later ones over earlier ones.
+/// Values of one precedence.
+struct Layer {
+    node: Node,
+    names: NameIndex,
+    is_of_profile: bool,
+    /// Folder of which the layer joins the parts.
+    folder: Option<usize>,
+}
+
+/// Merges the documents that `profiles` select, later ones over earlier ones. Those of a folder are joined before.
 pub fn join(
     documents: Vec<Document>,
-    imports: &[Import],
+    text: &SourceText,
     profiles: &Profiles,
     (form, env): (Form, Env<'_>),
     diagnostics: &mut Diagnostics,
 ) -> Node {
-    import_reports::environment(imports, diagnostics);
+    import_reports::environment(&text.imports, diagnostics);
     let mut skipped = Vec::new();
     let counts: Vec<bool> = documents
         .iter()
@@ -174,16 +184,24 @@ pub fn join(
                 profiles.names().join(", ")
             ));
     }
-    let mut whole: Option<Node> = None;
+    let mut layers: Vec<Layer> = Vec::new();
     for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
         let is_of_profile = document.is_of_profile || condition(&document.node).is_some();
-        import_reports::document(&document.node, document.id, imports, diagnostics);
-        match &mut whole {
-            None => whole = Some(document.node),
-            Some(node) => overlay(node, document.node, "", (form, is_of_profile), diagnostics),
+        import_reports::document(&document.node, document.id, &text.imports, diagnostics);
+        let folder = text.folder_of(document.id.file).filter(|_| !is_of_profile);
+        match layers.iter_mut().find(|layer| folder.is_some() && layer.folder == folder) {
+            Some(layer) => parts::join(&mut layer.node, &mut layer.names, document.node, "", diagnostics),
+            None => layers.push(Layer { node: document.node, names: NameIndex::relaxed(), is_of_profile, folder }),
         }
     }
-    whole.unwrap_or(Node { span: diagnostics.root, kind: NodeKind::Map(Vec::new()) })
+    let mut layers = layers.into_iter();
+    let Some(Layer { node: mut whole, .. }) = layers.next() else {
+        return Node { span: diagnostics.root, kind: NodeKind::Map(Vec::new()) };
+    };
+    for layer in layers {
+        overlay(&mut whole, layer.node, "", (form, layer.is_of_profile), diagnostics);
+    }
+    whole
 }
 
 /// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
@@ -242,9 +260,7 @@ fn report_replaced_routes(
     is_of_profile: bool,
     diagnostics: &mut Diagnostics,
 ) {
-    let is_list = path == "routes"
-        || path.ends_with(".routes") && ["spring.", "tollgate."].iter().any(|root| path.starts_with(root));
-    if !is_list {
+    if !is_routes(path) {
         return;
     }
     let message = format!("`{path}` here leaves out the routes");

@@ -109,7 +109,13 @@ pub(super) fn beside(path: &Path, profile: &str) -> Vec<PathBuf> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).filter(|_| !profile.contains(['/', '\\']));
     let Some(stem) = stem else { return Vec::new() };
     let files = NAMES_END.iter().map(|end| path.with_file_name(format!("{stem}-{profile}.{end}")));
-    files.filter(|file| file.is_file()).collect()
+    files.filter(|file| is_file(file)).collect()
+}
+
+/// Returns true if `path` is a file. If it is none, the configuration changes once it is.
+pub(super) fn is_file(path: &Path) -> bool {
+    tollgate_bounded_file::note(path);
+    path.is_file()
 }
 
 /// Returns the profile that the name of a file tells: `prod` of `application-prod.yml`.

@@ -12,6 +12,7 @@ pub mod imports;
 mod indexed;
 mod instances;
 pub(crate) mod numbers;
+mod parts;
 pub mod placeholder;
 pub mod profiles;
 pub mod random;

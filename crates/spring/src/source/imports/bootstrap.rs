@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::source::files::{LoadError, NAMES_END};
+use crate::source::files::{LoadError, NAMES_END, is_file};
 use crate::source::imports::Reader;
 use crate::source::imports::group::Group;
 use crate::source::placeholder;
@@ -27,7 +27,7 @@ impl Reader<'_> {
             for end in NAMES_END {
                 let path = folder.join(format!("bootstrap.{end}"));
                 let before = self.text.files.len();
-                if path.is_file() {
+                if is_file(&path) {
                     self.file(&path, None, &mut group.branches, &[], false)?;
                 }
                 if self.text.files.len() > before {

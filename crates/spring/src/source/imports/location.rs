@@ -125,7 +125,9 @@ pub(super) fn folders(path: &Path) -> Vec<PathBuf> {
     if path.file_name().is_none_or(|name| name != "*") {
         return vec![path.to_owned()];
     }
-    let Ok(entries) = std::fs::read_dir(path.parent().unwrap_or(Path::new("."))) else { return Vec::new() };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    tollgate_bounded_file::note(folder);
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let is_shown = |path: &PathBuf| path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'));
     let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_shown).collect();
     folders.retain(|path| path.is_dir());

@@ -8,6 +8,7 @@ mod bounds;
 mod group;
 pub mod location;
 mod of_profiles;
+mod paths;
 mod tree;
 
 use std::io::{self, ErrorKind};
@@ -19,14 +20,12 @@ use self::location::{FileTarget, Location, Target, folder_of, folders, identity,
 use crate::form::Form;
 use crate::source::documents;
 use crate::source::expansion::{Budget, Lookup, Value};
-use crate::source::files::{LoadError, NAMES_END, read_one, remedy};
+use crate::source::files::{LoadError, NAMES_END, is_file, read_one, remedy};
 use crate::source::placeholder;
 use crate::source::profiles::{Profiles, condition};
 use tollgate_document::diagnostics::{Diagnostics, Import, Outcome, SourceFile, SourceText};
 use tollgate_document::yaml::{Node, NodeKind};
 
-/// Error of a folder on the command line.
-const EMPTY_FOLDER: &str = "Is a directory without application.yml or application.properties";
 /// Environment variable with the locations that are read if no path is given.
 pub const LOCATION: &str = "SPRING_CONFIG_LOCATION";
 /// Environment variables with further locations, in the order in which they are read.
@@ -89,25 +88,6 @@ struct Reader<'e> {
 }
 
 impl Reader<'_> {
-    /// Reads a path of the command line: a file, or a folder that has files.
-    fn path(&mut self, path: &Path) -> Result<Group, LoadError> {
-        let mut group = Group::default();
-        if path.is_dir() {
-            let before = self.text.files.len();
-            self.folder(path, &mut group, &[])?;
-            if self.text.files.len() == before {
-                let unlisted = std::fs::read_dir(path).err();
-                let source = unlisted.unwrap_or_else(|| io::Error::new(ErrorKind::IsADirectory, EMPTY_FOLDER));
-                return Err(LoadError::Unreadable { path: path.to_owned(), source });
-            }
-        } else {
-            self.seen.retain(|seen| *seen != identity(path));
-            self.file(path, None, &mut group.branches, &[], false)?;
-            group.paths.push(vec![path.to_owned()]);
-        }
-        Ok(group)
-    }
-
     /// Reads the locations of an environment variable. Those with `;` between them are one group: the files of a profile
     /// come behind all others of the group.
     fn locations(&mut self, list: &str, groups: &mut Vec<Group>) -> Result<(), LoadError> {
@@ -248,7 +228,11 @@ impl Reader<'_> {
     ) -> Result<Outcome, LoadError> {
         let beside = importer.map_or(PathBuf::new(), |importer| importer.folder.clone());
         let paths = target.paths(&beside, &self.root);
-        let exists = |path: &PathBuf| folders(path).iter().any(|path| path.exists());
+        let exists = |path: &PathBuf| {
+            let folders = folders(path);
+            folders.iter().for_each(|path| tollgate_bounded_file::note(path));
+            folders.iter().any(|path| path.exists())
+        };
         let Some(path) = paths.iter().find(|path| exists(path)) else {
             let tried: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
             return Ok(Outcome::Missing(tried.join(", ")));
@@ -283,7 +267,7 @@ impl Reader<'_> {
         for name in &names {
             for end in NAMES_END {
                 let path = folder.join(format!("{name}.{end}"));
-                if path.is_file() {
+                if is_file(&path) {
                     self.file(&path, None, &mut group.branches, chain, false)?;
                 }
             }

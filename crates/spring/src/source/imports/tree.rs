@@ -46,6 +46,7 @@ struct Walk {
 
 impl Walk {
     fn folder(&mut self, folder: &Path, before: &str, depth: usize) -> io::Result<()> {
+        tollgate_bounded_file::note(folder);
         let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
         for path in entries.flatten().map(|entry| entry.path()) {
             let left = self.entries_left.checked_sub(1);
