@@ -16,14 +16,17 @@ pub mod reload;
 mod service_manager;
 mod signals;
 pub mod sockets;
+pub mod source;
 pub mod start;
+mod watch;
 
+use tollgate_bounded_file::FileRecord;
 use tollgate_config::Loaded;
 
 use self::process::Process;
-use self::reload::Source;
 use self::signals::{CommandSignals, ShutDownSignals};
 use self::sockets::Sockets;
+use self::source::Source;
 use self::start::StartError;
 
 /// Runtime and signal handlers of a process that is about to read its configuration.
@@ -48,17 +51,17 @@ impl Startup {
         Ok(Self { runtime, commands, sockets })
     }
 
-    /// Runs the gateway until a signal ends it. `source` is read again on a reload.
+    /// Runs the gateway until a signal ends it. `source`, which was `loaded` from `files`, is read again on a reload.
     ///
     /// # Errors
     /// The gateway cannot start. It then listens on no address.
-    pub fn run(mut self, source: &Source, loaded: Loaded) -> Result<(), StartError> {
+    pub fn run(mut self, source: &Source, (loaded, files): (Loaded, FileRecord)) -> Result<(), StartError> {
         signals::exit_after_second_shut_down()?;
         let local = tokio::task::LocalSet::new();
         let ended = local.block_on(&self.runtime, async {
             let mut shut_down = ShutDownSignals::new()?;
             let mut process = Process::start(source, loaded, self.sockets).await?;
-            let end = process.reload_until_end(source, &mut self.commands, &mut shut_down).await;
+            let end = process.reload_until_end((source, files), &mut self.commands, &mut shut_down).await;
             process.drain(end, &mut shut_down).await;
             Ok(())
         });

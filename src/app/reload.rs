@@ -1,6 +1,5 @@
 //! Reload: reads the configuration again, and applies it if it has no errors.
 
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,10 @@ use crate::app::process::{End, Process};
 use crate::app::reader::Reader;
 use crate::app::service_manager;
 use crate::app::signals::{Command, CommandSignals, ShutDownSignals};
-use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
+use crate::app::source::{Read, Source, read};
+use crate::app::watch::FileWatch;
+use tollgate_bounded_file::FileRecord;
+use tollgate_config::{Config, Loaded};
 use tollgate_proxy::gateway::SharedGeneration;
 use tollgate_telemetry::log_writer::LogWriter;
 use tollgate_telemetry::{key_display, logs};
@@ -24,24 +26,12 @@ const LOCATE_DELAY: Duration = Duration::from_millis(200);
 /// Longest wait for the workers to serve a new configuration. A worker connects to another Redis first, for a second at most.
 const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Source of the configuration, read again on a reload.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// Files.
-    Files {
-        /// Paths of the files; values of later ones win.
-        paths: Vec<PathBuf>,
-        /// Profiles and properties of the command line.
-        command_line: CommandLine,
-    },
-    /// A text in the binary. A reload leaves it unchanged.
-    Embedded,
-}
-
 /// Reason to build a configuration again.
 enum Change {
     /// SIGHUP, or a request of the admin port with the channel for its reply.
     Configuration(Option<oneshot::Sender<ReloadResult>>),
+    /// A file has changed.
+    Files,
     /// Services in the registries have come or gone.
     Services,
 }
@@ -58,11 +48,12 @@ impl Process {
     /// asks for shutdown, also during a reload, or when another process serves after SIGUSR2.
     pub(super) async fn reload_until_end(
         &mut self,
-        source: &Source,
+        (source, files): (&Source, FileRecord),
         commands: &mut CommandSignals,
         shut_down: &mut ShutDownSignals,
     ) -> End {
         let log = self.log.clone();
+        let mut watch = FileWatch::new(files, self.config.borrow().files.watch.get());
         let mut asked = Asked::default();
         loop {
             let change = tokio::select! {
@@ -78,10 +69,11 @@ impl Process {
                 }
                 reply = self.reload_requests.recv() => Change::Configuration(reply),
                 () = self.upstreams.services_changed() => Change::Services,
+                () = watch.changed() => Change::Files,
             };
             // A change of services reads no file.
             asked.reload &= matches!(change, Change::Services);
-            let mut follow = pin!(self.follow(change, source));
+            let mut follow = pin!(self.follow(change, source, &mut watch));
             loop {
                 tokio::select! {
                     () = shut_down.next() => return End::ShutDown,
@@ -100,24 +92,25 @@ impl Process {
         }
     }
 
-    async fn follow(&mut self, change: Change, source: &Source) {
-        match change {
-            Change::Services => self.locate(source).await,
-            Change::Configuration(reply) => {
-                service_manager::reloading();
-                self.admin.set_reload_since(Some(Timestamp::now()));
-                let result = self.reload(source).await;
-                self.admin.set_reload_since(None);
-                service_manager::ready();
-                if let Some(reply) = reply {
-                    let _ = reply.send(result);
-                }
-            }
+    async fn follow(&mut self, change: Change, source: &Source, watch: &mut FileWatch) {
+        let (reply, known) = match change {
+            Change::Services => return self.locate(source).await,
+            Change::Configuration(reply) => (reply, None),
+            Change::Files => (None, Some(watch.files())),
+        };
+        service_manager::reloading();
+        self.admin.set_reload_since(Some(Timestamp::now()));
+        let result = self.reload(source, known, watch).await;
+        self.admin.set_reload_since(None);
+        service_manager::ready();
+        if let Some(reply) = reply {
+            let _ = reply.send(result);
         }
     }
 
-    /// Reopens the access log, then reads and applies the configuration.
-    async fn reload(&mut self, source: &Source) -> ReloadResult {
+    /// Reopens the access log, then reads and applies the configuration, unless its files have the contents of `known`. Its
+    /// files are those of `watch` then.
+    async fn reload(&mut self, source: &Source, known: Option<Arc<FileRecord>>, watch: &mut FileWatch) -> ReloadResult {
         reopen(self.log.as_ref());
         let Source::Files { .. } = source else {
             tracing::info!("nothing to reload: the built-in configuration has no file");
@@ -128,8 +121,25 @@ impl Process {
             ReloadError::Thread(error)
         })?;
         let (from, services) = (source.clone(), self.upstreams.services().clone());
-        let (config, state) = match reader.run(move || read(&from, &services)).await {
-            Ok(read) => read,
+        let is_asked_for = known.is_none();
+        let (read, files) = reader.run(move || read(&from, &services, known.as_deref())).await;
+        let result = self.follow_read(read, reader).await;
+        if is_asked_for && result.is_ok() {
+            self.certificates.retry();
+        }
+        *watch = FileWatch::new(files, self.config.borrow().files.watch.get());
+        result
+    }
+
+    /// Applies the configuration that `reader` has read, unless it has errors or lost its routes; `None` if its files have
+    /// the same contents.
+    async fn follow_read(&mut self, read: Read, reader: Reader) -> ReloadResult {
+        let (config, state) = match read {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                tracing::debug!("files of the configuration written with the same contents");
+                return Ok(());
+            }
             Err(refused) => {
                 let (error, text) = *refused;
                 self.refuse(&text);
@@ -148,7 +158,6 @@ impl Process {
         logs::set_level(config.logging.level());
         logs::mask(state.secrets.clone());
         let config = self.apply(config, Some(state), reader).await;
-        self.certificates.retry();
         tracing::info!(routes = config.routes.len(), "configuration reloaded");
         Ok(())
     }
@@ -233,48 +242,5 @@ impl Asked {
 fn reopen(log: Option<&LogWriter>) {
     if let Some(log) = log {
         log.reopen();
-    }
-}
-
-/// Reads the configuration of `source` and logs its warnings. The error comes with its text, which takes time to render.
-fn read(source: &Source, services: &Services) -> Result<(Config, ConfigState), Box<(LoadError, String)>> {
-    let loaded = tollgate_config::load(source.paths(), &source.command_line()).map_err(|error| {
-        let text = error.render(false);
-        Box::new((error, text))
-    })?;
-    loaded.notes.log();
-    let Loaded { config, notes } = with_services(loaded, services, source);
-    Ok((config, ConfigState::new(source.paths(), notes)))
-}
-
-/// Returns `loaded` with the routes of `discovery.locator`, if they can be used with those of the file.
-pub(super) fn with_services(loaded: Loaded, services: &Services, source: &Source) -> Loaded {
-    let Some(locator) = loaded.config.locator.as_ref().filter(|_| !services.is_empty()) else { return loaded };
-    match tollgate_config::load_with_services(locator, services, &source.command_line()) {
-        Ok(Loaded { config, .. }) => Loaded { config, ..loaded },
-        Err(error) => {
-            tracing::error!("routes of the registries cannot be used:\n{}", error.render(false));
-            loaded
-        }
-    }
-}
-
-impl Source {
-    /// Returns the profiles and properties of the command line.
-    #[must_use]
-    pub fn command_line(&self) -> CommandLine {
-        match self {
-            Self::Files { command_line, .. } => command_line.clone(),
-            Self::Embedded => CommandLine::default(),
-        }
-    }
-
-    /// Returns the paths of the files.
-    #[must_use]
-    pub fn paths(&self) -> &[PathBuf] {
-        match self {
-            Self::Files { paths, .. } => paths,
-            Self::Embedded => &[],
-        }
     }
 }

@@ -24,7 +24,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::load::{NoConfiguration, Selection};
-use crate::app::reload::Source;
+use crate::app::source::Source;
 use crate::version::TEXT;
 use tollgate_config::{CommandLine, MAX_SHOWN};
 

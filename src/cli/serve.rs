@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::app::Startup;
-use crate::app::reload::Source;
+use crate::app::source::Source;
 use crate::cli::load;
 use tollgate_config::{LoadError, Loaded};
 use tollgate_telemetry::logs;
@@ -17,9 +17,9 @@ pub(super) fn start(load: impl FnOnce() -> Result<Loaded, LoadError>, source: &S
             return ExitCode::from(1);
         }
     };
-    let loaded = match load() {
-        Ok(loaded) => loaded,
-        Err(error) => return load::report(&error),
+    let (loaded, files) = match tollgate_bounded_file::recorded(load) {
+        (Ok(loaded), files) => (loaded, files),
+        (Err(error), _) => return load::report(&error),
     };
     let log = match logs::init(&loaded.config.logging) {
         Ok(log) => log,
@@ -30,7 +30,7 @@ pub(super) fn start(load: impl FnOnce() -> Result<Loaded, LoadError>, source: &S
     };
     logs::mask(loaded.notes.secret_values());
     loaded.notes.log();
-    match startup.run(source, loaded) {
+    match startup.run(source, (loaded, files)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             log.print(&format!("tollgate: {error}"));

@@ -120,4 +120,5 @@ mod unwritable_logs;
 mod upstream_pools;
 mod upstream_targets;
 mod upstreams;
+mod watch;
 mod without_scripts;

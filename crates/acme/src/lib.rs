@@ -64,7 +64,7 @@ impl Certificates {
         Self { retry, _task: task }
     }
 
-    /// Attempts failed orders again at once, because an operator asks for it by a reload.
+    /// Attempts failed orders again at once, because an operator asks for it by a reload. A change of a file does not.
     pub fn retry(&self) {
         self.retry.notify_one();
     }

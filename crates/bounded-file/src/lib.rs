@@ -5,7 +5,7 @@
 
 mod record;
 
-pub use self::record::{FileRecord, note, recorded};
+pub use self::record::{FileRecord, note, recorded, unrecorded};
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};

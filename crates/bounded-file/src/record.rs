@@ -1,7 +1,7 @@
 //! Record of the files that a load of the configuration has read, and of those that it has looked for.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -38,6 +38,14 @@ pub fn recorded<R>(load: impl FnOnce() -> R) -> (R, FileRecord) {
     RECORD.set(Some(FileRecord::default()));
     let result = load();
     (result, RECORD.take().unwrap_or_default())
+}
+
+/// Calls `read`, and records nothing: its files have a watch of their own.
+pub fn unrecorded<R>(read: impl FnOnce() -> R) -> R {
+    let record = RECORD.take();
+    let result = read();
+    RECORD.set(record);
+    result
 }
 
 /// Records that the load looks for `path`, or lists it: a change of it can change the configuration.
@@ -120,24 +128,29 @@ impl FileRecord {
 #[derive(Default)]
 struct FolderWalk {
     folders: BTreeSet<PathBuf>,
-    seen: BTreeSet<PathBuf>,
+    /// Paths that are followed already, each with those above it.
+    seen: HashSet<PathBuf>,
 }
 
 impl FolderWalk {
     fn add(&mut self, path: &Path, links_left: u8) {
-        if links_left == 0 || !self.seen.insert(path.to_owned()) {
+        if links_left == 0 {
             return;
         }
         for step in path.ancestors() {
+            if !self.seen.insert(step.to_owned()) {
+                break;
+            }
             if let (Ok(target), Some(parent)) = (fs::read_link(step), step.parent()) {
                 self.folders.insert(parent.to_owned());
                 self.add(&parent.join(target), links_left - 1);
             }
         }
         // The folder itself if it is listed, and the nearest one of a path that is not there.
-        let listed = path.is_dir().then_some(path);
-        let nearest = path.ancestors().skip(1).find(|folder| folder.is_dir());
-        self.folders.extend(listed.into_iter().chain(nearest).map(Path::to_owned));
+        let is_known = |folder: &&Path| self.folders.contains(*folder) || folder.is_dir();
+        let listed = Some(path).filter(is_known);
+        let nearest = path.ancestors().skip(1).find(is_known);
+        self.folders.extend(listed.into_iter().chain(nearest).map(Path::to_owned).collect::<Vec<_>>());
     }
 }
 
@@ -170,6 +183,8 @@ mod tests {
         let record = load(&[&path]);
         assert_eq!((record.files(), record.folders().len()), (1, 1));
         assert!(record.is_current() && record.has_same_contents(&load(&[&path])));
+        let (_, nothing) = recorded(|| unrecorded(|| crate::read(&path, 9)));
+        assert_eq!(nothing.files(), 0);
     }
 
     #[test]

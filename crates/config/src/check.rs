@@ -111,6 +111,7 @@ pub(crate) fn check(
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
+        files: raw.files,
         memory: raw.memory,
         metering: raw.metering,
         request_id: raw.request_id,

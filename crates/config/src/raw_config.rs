@@ -15,6 +15,7 @@ use crate::predicates::for_all_routes::{RawApiVersion, RawPredicateSettings};
 use crate::rate_limiter::for_all_routes::RawLimiterHeaders;
 #[cfg(test)]
 use crate::routes::raw_route::RawRouteEntry;
+use crate::sections::config_files::ConfigFiles;
 use crate::sections::cors::{RawCors, RawGlobalCors};
 use crate::sections::forwarding::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
 use crate::sections::http_client::HttpClient;
@@ -57,6 +58,9 @@ pub(crate) struct RawConfig {
     pub(crate) access_log: AccessLog,
     /// Request ids: forwarded to upstreams, sent back to clients, and logged.
     pub(crate) request_id: RequestId,
+    /// Files of the configuration.
+    #[serde(rename = "config")]
+    pub(crate) files: ConfigFiles,
     /// Log of the gateway, on standard error.
     pub(crate) log: Logging,
     /// Checks of header names.

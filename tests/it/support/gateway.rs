@@ -85,6 +85,8 @@ impl Gateway {
             .arg("--config")
             .arg(&config)
             .args(overlays.iter().flat_map(|overlay| [Path::new("--config"), overlay]))
+            // Tests count the reloads that they ask for.
+            .arg("--tollgate.config.watch=false")
             .envs(environment.iter().copied());
         Self::run(command, folder, config)
     }

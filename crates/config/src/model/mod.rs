@@ -12,6 +12,7 @@ pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
 pub use crate::routes::model::{Cors, Definition, Route, Target};
+pub use crate::sections::config_files::ConfigFiles;
 pub use crate::sections::cors::RouteCors;
 pub use crate::sections::forwarding::{ForwardedHeaders, Forwarding, HeaderAction, TrustedProxies, Underscores};
 pub use crate::sections::http_client::pool::{ConnectionPool, Leasing};
@@ -57,6 +58,8 @@ pub struct Config {
     /// Verification of tokens for `jwt:CLAIM`.
     #[cfg(feature = "jwt")]
     pub jwt: Option<crate::Jwt>,
+    /// Files of the configuration.
+    pub files: ConfigFiles,
     /// Memory store of limits.
     pub memory: Memory,
     /// Transfer of request counts to Redis.

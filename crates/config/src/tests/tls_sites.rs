@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tollgate_bounded_file::recorded;
 use tollgate_test_support::Certificates;
 
 use crate::{Loaded, parse};
@@ -122,6 +123,12 @@ fn certificates_from_an_acme_server_are_checked_and_read_from_its_folder() {
     let (shop, key) = made.sign_for("shop", &["shop.example"]);
     let both = [std::fs::read(shop).unwrap(), std::fs::read(key).unwrap()].concat();
     std::fs::write(settings.file("shop.example"), &both).unwrap();
+    let (tls, files) = recorded(|| read(&format!("port: 443, http: {{}}, {acme}")).unwrap().config.server.tls.unwrap());
+    assert_eq!(
+        (tls.certificates().len(), files.files()),
+        (2, 0),
+        "the gateway's own writes are no change of the configuration"
+    );
     for other in ["damaged".as_bytes(), &both] {
         std::fs::write(settings.file("blog.example"), other).unwrap();
         tls.read_certificates_again().unwrap();

@@ -88,7 +88,7 @@ pub struct SourceText {
     pub files: Vec<SourceFile>,
     /// The documents, later ones over earlier ones. If empty, all documents of the files in their order.
     pub documents: Vec<DocumentId>,
-    /// Files that are parts of one configuration, by their numbers, for each folder.
+    /// Files that are parts of one configuration, by their numbers in ascending order, for each folder.
     pub folders: Vec<Vec<usize>>,
     /// The imports of all files.
     pub imports: Vec<Import>,
@@ -115,7 +115,7 @@ impl From<SourceFile> for SourceText {
 impl SourceText {
     /// Returns the folder that `file` is a part of.
     pub fn folder_of(&self, file: usize) -> Option<usize> {
-        self.folders.iter().position(|parts| parts.contains(&file))
+        self.folders.iter().position(|parts| parts.binary_search(&file).is_ok())
     }
 
     /// Returns true if a comment right above the line accepts the warning `message`; above the first setting for a warning

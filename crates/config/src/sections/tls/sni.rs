@@ -7,6 +7,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::ClientHello;
 use rustls::sign::CertifiedKey;
 use serde::Deserialize;
+use tollgate_bounded_file::unrecorded;
 use webpki::EndEntityCert;
 
 use crate::de::spanned::Spanned;
@@ -170,7 +171,7 @@ impl ByName {
 }
 
 /// Returns the usable certificates that the ACME server has issued, each with its name. One that cannot be used is like one that
-/// is absent: it is ordered again.
+/// is absent: it is ordered again. The task that orders them watches their files.
 fn issued(acme: &Acme) -> Vec<(String, Arc<CertifiedKey>)> {
     let read = |domain: &String| {
         let path = acme.file(domain);
@@ -179,7 +180,7 @@ fn issued(acme: &Acme) -> Vec<(String, Arc<CertifiedKey>)> {
         let certificate = certified(&files, Span::ROOT, &mut Diagnostics::default()).ok()?;
         dns_names(&certificate).contains(domain).then(|| (domain.clone(), certificate))
     };
-    acme.domains.iter().filter_map(read).collect()
+    unrecorded(|| acme.domains.iter().filter_map(read).collect())
 }
 
 /// Returns the DNS names of a certificate, in lower case.

@@ -1,0 +1,85 @@
+//! Source of the configuration, and its reading.
+
+use std::path::PathBuf;
+
+use crate::admin::ConfigState;
+use tollgate_bounded_file::{FileRecord, recorded};
+use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
+
+/// Number of times that a reload reads files that change meanwhile.
+const MAX_READS: usize = 3;
+
+/// Source of the configuration, read again on a reload.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// Files.
+    Files {
+        /// Paths of the files; values of later ones win.
+        paths: Vec<PathBuf>,
+        /// Profiles and properties of the command line.
+        command_line: CommandLine,
+    },
+    /// A text in the binary. A reload leaves it unchanged.
+    Embedded,
+}
+
+/// Configuration that was read, or the reason for which it cannot be used, with its text, which takes time to render.
+pub(super) type Read = Result<Option<(Config, ConfigState)>, Box<(LoadError, String)>>;
+
+/// Reads the configuration of `source`, and logs its warnings. Returns `None` for one whose files have the contents of
+/// `known`. Files that are replaced meanwhile are read again, so that old ones are not used with new ones.
+pub(super) fn read(source: &Source, services: &Services, known: Option<&FileRecord>) -> (Read, FileRecord) {
+    let load = || recorded(|| tollgate_config::load(source.paths(), &source.command_line()));
+    let (mut loaded, mut files) = load();
+    for _ in 1..MAX_READS {
+        if files.is_current() {
+            break;
+        }
+        (loaded, files) = load();
+    }
+    if known.is_some_and(|known| files.has_same_contents(known)) {
+        return (Ok(None), files);
+    }
+    let read = loaded.map(|loaded| {
+        loaded.notes.log();
+        let Loaded { config, notes } = with_services(loaded, services, source);
+        Some((config, ConfigState::new(source.paths(), notes)))
+    });
+    let with_text = |error: LoadError| {
+        let text = error.render(false);
+        Box::new((error, text))
+    };
+    (read.map_err(with_text), files)
+}
+
+/// Returns `loaded` with the routes of `discovery.locator`, if they can be used with those of the file.
+pub(super) fn with_services(loaded: Loaded, services: &Services, source: &Source) -> Loaded {
+    let Some(locator) = loaded.config.locator.as_ref().filter(|_| !services.is_empty()) else { return loaded };
+    match tollgate_config::load_with_services(locator, services, &source.command_line()) {
+        Ok(Loaded { config, .. }) => Loaded { config, ..loaded },
+        Err(error) => {
+            tracing::error!("routes of the registries cannot be used:\n{}", error.render(false));
+            loaded
+        }
+    }
+}
+
+impl Source {
+    /// Returns the profiles and properties of the command line.
+    #[must_use]
+    pub fn command_line(&self) -> CommandLine {
+        match self {
+            Self::Files { command_line, .. } => command_line.clone(),
+            Self::Embedded => CommandLine::default(),
+        }
+    }
+
+    /// Returns the paths of the files.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        match self {
+            Self::Files { paths, .. } => paths,
+            Self::Embedded => &[],
+        }
+    }
+}
