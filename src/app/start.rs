@@ -222,7 +222,7 @@ fn start_workers(
     tracing: Option<&Tracing>,
     (generation, orders): (watch::Receiver<Arc<SharedGeneration>>, watch::Receiver<Order>),
 ) -> io::Result<(Vec<WorkerThread>, Beats, mpsc::Receiver<Infallible>)> {
-    let max_connections = admin.config.load().server.max_connections.get().get();
+    let max_connections = admin.config.load().server.max_connections().get();
     let max_connections = descriptors::client_connections(max_connections, listeners.len());
     let gate = Gate::new(max_connections, listeners.len(), Arc::clone(&admin.connections));
     let (starting, started) = mpsc::channel(1);

@@ -16,6 +16,7 @@ mod balancing;
 mod bodies;
 mod bounds;
 mod cached_identity;
+mod cgroups;
 mod changed_limits;
 mod changed_lists;
 mod client_connections;

@@ -28,7 +28,7 @@ const SETTINGS: [Setting; 19] = [
         config.server.http.map_or_else(String::new, |http| http.port.get().to_string())
     }),
     setting("server.workers", |config| config.server.workers().to_string()),
-    setting("server.max-connections", |config| config.server.max_connections.get().to_string()),
+    setting("server.max-connections", |config| config.server.max_connections().to_string()),
     setting("management.enabled", |config| config.management.enabled.to_string()),
     setting("management.server.port", |config| config.management.port.to_string()),
     setting("management.server.address", |config| config.management.address.to_string()),
@@ -45,7 +45,7 @@ const SETTINGS: [Setting; 19] = [
         })
     }),
     setting("management.opentelemetry", |config| traces(config, |traces| format!("{:?}", traces.resource))),
-    setting("memory.max-keys", |config| config.memory.max_keys.get().to_string()),
+    setting("memory.max-keys", |config| config.memory.max_keys().to_string()),
     setting("metering", |config| format!("{:?}", config.metering)),
     setting("access-log.output", |config| format!("{:?}", config.access_log.output)),
     setting("access-log.format", |config| format!("{:?}", config.access_log.format)),

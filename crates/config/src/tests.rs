@@ -183,7 +183,7 @@ fn the_environment_sets_ports_and_placeholders() {
     };
     let text = "server: {port: 1}\nmemory: {max-keys: \"${MAX}\"}\nname: &n x\nroutes: [\"a=http://h:${UPSTREAM_PORT},Path=/${PREFIX:api}/**\"]\n".replace("name: &n x\n", "");
     let config = parse("test.yaml", &text, &env).unwrap().config;
-    assert_eq!((config.server.port.get(), config.management.port, config.memory.max_keys.get().get()), (8081, 9091, 7));
+    assert_eq!((config.server.port.get(), config.management.port, config.memory.max_keys().get()), (8081, 9091, 7));
     assert!(matches!(config.routes[0].uri, Target::Http { port: 9000, .. }));
     assert_eq!(config.routes[0].definition.predicates, ["Path=/api/**"]);
     let problems =

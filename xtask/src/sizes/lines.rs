@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 82_813),
-    ("config", 16_589),
-    ("spring", 4_676),
-    ("document", 3_106),
+    (ALL, 83_274),
+    ("config", 16_667),
+    ("spring", 4_809),
+    ("document", 3_113),
     ("proxy", 14_518),
     ("limiter", 12_261),
     ("filters", 9_836),
     ("simulate", 3_039),
-    ("src", 9_022),
+    ("src", 9_170),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 855;
+const MAX_FILES: usize = 861;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

@@ -71,7 +71,7 @@ pub(crate) struct RawLocalResponseCache {
     pub(crate) enabled: Option<bool>,
     /// Upper bound of the freshness lifetime of a response. Default 5m.
     pub(crate) time_to_live: Option<Spanned<Time>>,
-    /// Bytes per cache, headers included. Default 64MB; Spring's is unbounded.
+    /// Bytes per cache, headers included. Default: 64MB, or its part of an eighth of the memory, which the caches without a size share; Spring's is unbounded.
     pub(crate) size: Option<Spanned<Size>>,
     /// Position of a `LocalResponseCache` among the filters of its route: `listed`, or `first`, before all others and so before limiters. Default `listed`; in an application.yml `first`.
     pub(crate) position: RawCachePosition,

@@ -18,8 +18,8 @@ use crate::spec::tree::Shortcut;
 
 /// Spring's default for `LocalResponseCache`.
 const DEFAULT_TIME_TO_LIVE: Duration = Duration::from_secs(300);
-/// Room for four thousand responses of 16 KB. Spring's cache is unbounded.
-const DEFAULT_CACHE_SIZE: u64 = 64 * 1024 * 1024;
+/// Size of a cache that is set once all caches are known.
+pub(crate) const UNSET_SIZE: u64 = 0;
 
 /// Arguments of `LocalResponseCache`.
 #[derive(Deserialize)]
@@ -53,7 +53,7 @@ pub(super) const ENTRIES: &[Entry] = &[Entry {
 pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, diagnostics: &mut Diagnostics) -> ResponseCache {
     ResponseCache {
         settings: settings(raw, raw.time_to_live, diagnostics),
-        max_bytes: above_zero(raw.size.as_ref(), DEFAULT_CACHE_SIZE, diagnostics),
+        max_bytes: above_zero(raw.size.as_ref(), UNSET_SIZE, diagnostics),
         position: match raw.position {
             RawCachePosition::Listed => FilterPosition::Listed,
             RawCachePosition::First => FilterPosition::First,

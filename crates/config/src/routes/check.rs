@@ -6,14 +6,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::diagnostics::Diagnostics;
 use crate::filters::for_all_routes::RawLocalResponseCache;
-use crate::filters::local_response_cache::cache_for_all;
-use crate::filters::model::Filter;
+use crate::filters::local_response_cache::{UNSET_SIZE, cache_for_all};
+use crate::filters::model::{Filter, ResponseCache};
 use crate::filters::row::FilterContext;
 use crate::predicates::context::PredicateContext;
 use crate::predicates::weights::Groups;
 use crate::raw_config::RawConfig;
 use crate::routes::model::{Cors, Definition, Route};
 use crate::routes::route::{RouteContext, RouteReader, filter_list, items, predicate_list};
+use crate::sections::memory::default_cache_bytes;
 use crate::sections::upstreams::UpstreamsByName;
 use crate::switches::{ComponentKind, Switches};
 use crate::yaml::{Node, Span};
@@ -133,7 +134,7 @@ fn name(node: &Node, position: usize) -> String {
 }
 
 /// Adds the shared cache to routes without their own, unless Spring's switches disable it, and sets the identity of
-/// every cache.
+/// every cache, and its size if it has none.
 pub(crate) fn complete_caches(
     raw: &RawLocalResponseCache,
     switches: &Switches,
@@ -146,7 +147,7 @@ pub(crate) fn complete_caches(
     let policies: Vec<_> = cors.by_path.iter().map(|(path, policy)| (path.to_string(), policy.settings())).collect();
     let cors = hash_of((policies, cors.keeps_upstream_headers));
     let mut uncounted = Vec::new();
-    for route in routes {
+    for route in &mut *routes {
         let is_cache = |filter: &Filter| matches!(filter, Filter::LocalResponseCache(_));
         if let Some(shared) = shared.as_ref().filter(|_| !route.filters.iter().any(is_cache)) {
             if route.filters.iter().any(Filter::counts_requests) {
@@ -155,21 +156,28 @@ pub(crate) fn complete_caches(
             route.filters.insert(0, Filter::LocalResponseCache(shared.clone()));
             route.definition.prepend_filter("LocalResponseCache");
         }
-        let cache = route
-            .filters
-            .iter_mut()
-            .find_map(|filter| if let Filter::LocalResponseCache(cache) = filter { Some(cache) } else { None });
-        let Some(cache) = cache else { continue };
+        let Some(cache) = caches(&mut route.filters).next() else { continue };
         // Cached responses depend on the route's filters and its CORS policy.
         let Definition { uri, predicates, filters, .. } = &route.definition;
         cache.identity = hash_of((uri, predicates, filters, cors, cache.settings));
     }
+    let mut unset: Vec<_> = routes.iter_mut().flat_map(|route| caches(&mut route.filters)).collect();
+    unset.retain(|cache| cache.max_bytes == UNSET_SIZE);
+    let own = unset.iter().filter(|cache| !cache.is_shared).count();
+    let bytes = default_cache_bytes(own + usize::from(own < unset.len()));
+    unset.into_iter().for_each(|cache| cache.max_bytes = bytes);
     if !uncounted.is_empty() {
         let routes = uncounted.join("`, `");
         diagnostics
             .note(Span::ROOT, format!("limits of `{routes}` do not count responses from the cache that routes share"))
             .help("a `LocalResponseCache` of the route's own, listed after its limits, counts them");
     }
+}
+
+fn caches(filters: &mut [Filter]) -> impl Iterator<Item = &mut ResponseCache> {
+    filters
+        .iter_mut()
+        .filter_map(|filter| if let Filter::LocalResponseCache(cache) = filter { Some(cache) } else { None })
 }
 
 fn hash_of(value: impl Hash) -> u64 {

@@ -13,6 +13,7 @@ use crate::de::subtree::Subtree;
 use crate::de::units::{Address, Size, Time, Timeout};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::MaxHeaders;
+use crate::sections::memory::default_connections;
 use crate::sections::tls::acme::{self, Acme, RawAcme};
 #[cfg(test)]
 use crate::sections::tls::server::RawServerSsl;
@@ -41,8 +42,8 @@ pub struct Server {
     pub max_headers: Or<MaxHeaders, 100>,
     /// Upper bound of a request's body; `RequestSize` sets it per route. Default: no limit, bodies are streamed.
     pub max_body_size: Option<Size>,
-    /// Concurrent connections, of all workers together.
-    pub max_connections: Or<NonZeroUsize, 20_000>,
+    /// Concurrent connections, of all workers together. Default: 20000, or what fits in a quarter of the memory at 16 KB each.
+    max_connections: Option<NonZeroUsize>,
     /// Concurrent connections of one client: an IPv4 address, or the /64 network of an IPv6 address. Trusted proxies have no such bound. Default: a quarter of `max-connections`.
     max_connections_per_client: Option<NonZeroUsize>,
     /// HTTP/2 requests in progress of one client, over all its connections. Default: as `max-connections-per-client`.
@@ -199,10 +200,16 @@ impl Server {
         self.workers.unwrap_or_else(cores)
     }
 
+    /// Returns the upper bound of concurrent connections.
+    #[must_use]
+    pub fn max_connections(&self) -> NonZeroUsize {
+        self.max_connections.unwrap_or_else(default_connections)
+    }
+
     /// Returns the upper bound of concurrent connections of one client.
     #[must_use]
     pub fn max_connections_per_client(&self) -> usize {
-        let quarter = (self.max_connections.get().get() / 4).max(1);
+        let quarter = (self.max_connections().get() / 4).max(1);
         self.max_connections_per_client.map_or(quarter, NonZeroUsize::get)
     }
 

@@ -239,12 +239,12 @@ fn files_decide_the_form_before_properties_do() {
     ];
     for (env, name) in envs.iter().zip(["APPLICATION_JSON has", "APPLICATION_JSON has", "ROUTES_0_… has", ""]) {
         let own = parse("tollgate.yaml", "memory: {max-keys: 7}\nserver.max-headers: 50\n", env).unwrap();
-        assert_eq!((has_springs_timeouts(&own.config), own.config.memory.max_keys.get().get()), (false, 7), "{name}");
+        assert_eq!((has_springs_timeouts(&own.config), own.config.memory.max_keys().get()), (false, 7), "{name}");
         let notes = own.notes.to_string();
         assert!(notes.contains(&format!("{name} no effect: the files have Tollgate's own form")) || name.is_empty());
         let spring = "memory: {max-keys: 7}\n---\nspring.application.name: y\n";
         let spring = parse("application.yml", spring, env).unwrap().config;
-        assert_eq!((has_springs_timeouts(&spring), spring.memory.max_keys.get().get()), (true, 1_000_000), "{name}");
+        assert_eq!((has_springs_timeouts(&spring), spring.memory.max_keys().get()), (true, 1_000_000), "{name}");
     }
     let open = "server.max-headers: 50\nupstreams: {a: {endpoints: ['http://a']}}\n";
     let decided = envs

@@ -94,12 +94,12 @@ const OLD_ROUTES: &str = "spring.cloud.gateway.routes:\n- {id: a, uri: 'http://a
 fn settings_of_the_gateway_stand_below_tollgate_in_a_spring_file() {
     let text = format!("{OLD_ROUTES}tollgate: {{memory: {{max-keys: 77}}, via: edge}}\n");
     let loaded = loaded(&text);
-    assert_eq!(loaded.config.memory.max_keys.get().get(), 77);
+    assert_eq!(loaded.config.memory.max_keys().get(), 77);
     let own = "tollgate: {memory: {max-keys: 78}}\nroutes: [\"a=http://a,Path=/a\"]\n";
-    assert_eq!(self::loaded(own).config.memory.max_keys.get().get(), 78);
+    assert_eq!(self::loaded(own).config.memory.max_keys().get(), 78);
     let overridden =
         parse("tollgate.yaml", &text, &|name| (name == "TOLLGATE_MEMORY_MAXKEYS").then(|| "79".to_owned()));
-    assert_eq!(overridden.unwrap().config.memory.max_keys.get().get(), 79);
+    assert_eq!(overridden.unwrap().config.memory.max_keys().get(), 79);
     assert!(refused(&format!("{OLD_ROUTES}tollgate: yes\n")).contains("`tollgate` must be a map of sections"));
     let unknown = self::loaded(&format!("{OLD_ROUTES}tollgate: {{memori: {{max-keys: 1}}}}\n")).notes.to_string();
     assert!(unknown.contains("memori") && unknown.contains("did you mean `memory`?"), "{unknown}");

@@ -72,7 +72,7 @@ impl SharedStores {
     #[must_use]
     pub fn with_hash_key(config: &Config, hash_key: Option<[u8; 16]>) -> Arc<Self> {
         let clock = Arc::<StoreClock>::default();
-        let memory = MemoryStore::with_clock(config.memory.max_keys.get(), Arc::<StoreClock>::clone(&clock));
+        let memory = MemoryStore::with_clock(config.memory.max_keys(), Arc::<StoreClock>::clone(&clock));
         let memory = match hash_key {
             Some(key) => memory.with_hash_key(key),
             None => memory,
@@ -81,7 +81,7 @@ impl SharedStores {
             memory: Arc::new(memory),
             places: Mutex::default(),
             clock,
-            ledger: Arc::new(Ledger::new(config.metering.max_cells.get().get())),
+            ledger: Arc::new(Ledger::new(config.metering.max_cells().get())),
             slots: Arc::default(),
             redis_breakers: Breakers::default(),
             circuit_breakers: CircuitBreakers::default(),
