@@ -1,8 +1,11 @@
 //! Detection of HTTP/2 with prior knowledge beside HTTP/1.1 on one port (RFC 9113 §3.3).
 
+use std::future::poll_fn;
 use std::io;
+use std::mem::MaybeUninit;
+use std::task::{Poll, ready};
 
-use tokio::io::Interest;
+use tokio::io::{Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 /// Start of the HTTP/2 connection preface (RFC 9113 §3.4). HTTP/1 has no method `PRI`, so three bytes are enough.
@@ -23,16 +26,37 @@ pub enum Protocol {
 /// # Errors
 /// Errors of the socket.
 pub async fn sniff(stream: &TcpStream) -> io::Result<Protocol> {
-    let mut start = [0; PREFACE.len()];
+    peek_until::<{ PREFACE.len() }, _>(stream, |start, is_last| match start {
+        start if start == PREFACE => Some(Protocol::Http2),
+        // "P" or "PR", as in POST or PRI.
+        start if !start.is_empty() && !is_last && PREFACE.starts_with(start) => None,
+        _ => Some(Protocol::Http1),
+    })
+    .await
+}
+
+/// Peeks at the first bytes of a connection, `MAX` at most, and again when more have arrived, until `decide` returns a value.
+/// Its second argument is true if no more will arrive: the client has closed its sending side.
+///
+/// # Errors
+/// Errors of the socket.
+pub(super) async fn peek_until<const MAX: usize, T>(
+    stream: &TcpStream,
+    mut decide: impl FnMut(&[u8], bool) -> Option<T>,
+) -> io::Result<T> {
     loop {
-        let length = stream.peek(&mut start).await?;
-        if length == 0 || !PREFACE.starts_with(&start[..length]) {
-            return Ok(Protocol::Http1);
+        // Asked before the bytes: later, bytes could have arrived between.
+        let is_last = stream.ready(Interest::READABLE).await?.is_read_closed();
+        let decided = poll_fn(|cx| {
+            let mut space = [MaybeUninit::uninit(); MAX];
+            let mut bytes = ReadBuf::uninit(&mut space);
+            ready!(stream.poll_peek(cx, &mut bytes))?;
+            Poll::Ready(io::Result::Ok(decide(bytes.filled(), is_last)))
+        });
+        if let Some(decided) = decided.await? {
+            return Ok(decided);
         }
-        if length == PREFACE.len() {
-            return Ok(Protocol::Http2);
-        }
-        // "P" or "PR", as in POST or PRI: wait for more bytes before peeking again.
+        // Waits for more bytes before peeking again.
         let _ = stream.try_io(Interest::READABLE, || Err::<(), _>(io::ErrorKind::WouldBlock.into()));
     }
 }
@@ -72,6 +96,12 @@ mod tests {
         assert_eq!(sniffed(&[b"P", b"OST / HTTP/1.1"]).await, Protocol::Http1);
         assert_eq!(sniffed(&[b"PR", b"OPFIND / HTTP/1.1"]).await, Protocol::Http1);
         assert_eq!(sniffed(&[b"GET / HTTP/1.1"]).await, Protocol::Http1);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ends_within_the_preface_is_not_waited_for() {
+        assert_eq!(sniffed(&[b"P"]).await, Protocol::Http1);
+        assert_eq!(sniffed(&[b"P", b"R"]).await, Protocol::Http1);
     }
 
     #[tokio::test]
