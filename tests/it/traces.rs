@@ -202,7 +202,7 @@ fn each_attempt_is_a_span() {
         upstream.requests().iter().map(|request| request.header("traceparent").unwrap().to_owned()).collect();
     for (attempt, sent) in attempts.iter().zip(&sent) {
         assert_eq!(attribute(attempt, "error.type"), "503");
-        assert_eq!(*sent, format!("00-{}-{}-01", hex(&attempt.trace_id), hex(&attempt.span_id)));
+        assert_eq!(*sent, format!("00-{}-{}-03", hex(&attempt.trace_id), hex(&attempt.span_id)));
     }
     assert_eq!((attempts.len(), sent.len()), (3, 3));
     let server = spans.iter().find(|span| span.kind() == SpanKind::Server).unwrap();
@@ -240,13 +240,15 @@ fn the_decision_of_the_client_holds_and_new_traces_follow_the_ratio() {
     };
     let kept = send(&always, "/unsampled", &[("traceparent", UNSAMPLED), ("tracestate", "a=1")]);
     assert_eq!((kept.all("traceparent"), kept.all("tracestate")), (vec![UNSAMPLED], vec!["a=1"]));
+    let random = send(&never, "/random", &[("traceparent", &SAMPLED.replace("-01", "-07"))]);
+    assert!(random.header("traceparent").is_some_and(|sent| sent.ends_with("-03")), "{random:?}");
     let new = send(&never, "/never", &[]);
     assert_eq!(new.header("traceparent"), None);
     let discarded = send(&never, "/discarded", &[("traceparent", "00-0-0-01"), ("tracestate", "a=1")]);
     assert_eq!((discarded.header("traceparent"), discarded.header("tracestate")), (None, None));
     let restarted = send(&always, "/invalid", &[("traceparent", "00-0-0-01"), ("tracestate", "a=1")]);
     assert!(restarted.all("traceparent").len() == 1 && restarted.header("tracestate").is_none(), "{restarted:?}");
-    wait_for(&collector, 2);
+    wait_for(&collector, 4);
     assert_eq!(spans_of(&collector, "/invalid").len(), 2);
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn single(headers: &HeaderMap) -> Option<CallerContext> {
     let (first, span_id) = (parts.next()?, parts.next());
     let (decision, parent) = (parts.next(), parts.next());
     let Some(span_id) = span_id else {
-        return Some(CallerContext { ids: None, is_sampled: Some(self::decision(first)?) });
+        return Some(CallerContext { ids: None, is_sampled: Some(self::decision(first)?), is_random: false });
     };
     let is_valid = parent.is_none_or(|parent| id(parent, &[16]).is_some()) && parts.next().is_none();
     let ids = ids(first, span_id)?;
@@ -33,7 +33,7 @@ pub(crate) fn single(headers: &HeaderMap) -> Option<CallerContext> {
         Some(decision) => Some(self::decision(decision)?),
         None => None,
     };
-    is_valid.then_some(CallerContext { ids: Some(ids), is_sampled })
+    is_valid.then_some(CallerContext { ids: Some(ids), is_sampled, is_random: false })
 }
 
 /// Reads the fields `X-B3-…`.
@@ -50,7 +50,7 @@ pub(crate) fn several(headers: &HeaderMap) -> Option<CallerContext> {
         (None, None) => None,
         _ => return None,
     };
-    (ids.is_some() || is_sampled.is_some()).then_some(CallerContext { ids, is_sampled })
+    (ids.is_some() || is_sampled.is_some()).then_some(CallerContext { ids, is_sampled, is_random: false })
 }
 
 /// Writes the field `b3`.
@@ -134,7 +134,7 @@ mod tests {
             (format!("{}-{SPAN}-1", &TRACE[16..]), short, Some(true)),
             ("0".to_owned(), None, Some(false)),
         ] {
-            assert_eq!(read(&value), Some(CallerContext { ids, is_sampled }), "{value}");
+            assert_eq!(read(&value), Some(CallerContext { ids, is_sampled, is_random: false }), "{value}");
         }
         let zeros = format!("{}-{SPAN}-1", "0".repeat(32));
         let long = format!("{TRACE}-{SPAN}-1-{SPAN}-x");
@@ -165,11 +165,11 @@ mod tests {
             (&[(FLAGS, "1")], Some(true)),
             (&[(SAMPLED, "0"), (PARENT, SPAN)], Some(false)),
         ] {
-            assert_eq!(read(further), Some(CallerContext { ids: IDS, is_sampled }), "{further:?}");
+            assert_eq!(read(further), Some(CallerContext { ids: IDS, is_sampled, is_random: false }), "{further:?}");
         }
         assert_eq!(read(&[(SAMPLED, "perhaps")]), None);
         let decision = several(&headers(&[(SAMPLED, "0")]));
-        assert_eq!(decision, Some(CallerContext { ids: None, is_sampled: Some(false) }));
+        assert_eq!(decision, Some(CallerContext { ids: None, is_sampled: Some(false), is_random: false }));
         assert_eq!(several(&headers(&ids[..1])), None, "a trace without a span");
         assert_eq!(several(&HeaderMap::new()), None);
     }
@@ -177,8 +177,9 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         for is_sampled in [true, false] {
-            let context = TraceContext { trace_id: 0x8448, span_id: 7, is_sampled };
-            let expected = Some(CallerContext { ids: Some((0x8448, 7)), is_sampled: Some(is_sampled) });
+            let context = TraceContext { trace_id: 0x8448, span_id: 7, is_sampled, is_random: true };
+            let expected =
+                Some(CallerContext { ids: Some((0x8448, 7)), is_sampled: Some(is_sampled), is_random: false });
             let mut headers = headers(&[(FLAGS, "1"), (PARENT, SPAN)]);
             write_single(&mut headers, &context);
             write_several(&mut headers, &context);

@@ -14,8 +14,8 @@ static W3C_FIELDS: [HeaderName; 2] = [TRACEPARENT, TRACESTATE];
 pub fn read(format: TraceFormat, headers: &HeaderMap) -> Option<CallerContext> {
     match format {
         TraceFormat::W3c => {
-            let TraceContext { trace_id, span_id, is_sampled } = TraceContext::of(headers)?;
-            Some(CallerContext { ids: Some((trace_id, span_id)), is_sampled: Some(is_sampled) })
+            let TraceContext { trace_id, span_id, is_sampled, is_random } = TraceContext::of(headers)?;
+            Some(CallerContext { ids: Some((trace_id, span_id)), is_sampled: Some(is_sampled), is_random })
         }
         TraceFormat::B3 => b3::single(headers),
         TraceFormat::B3Multi => b3::several(headers),

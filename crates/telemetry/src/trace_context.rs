@@ -10,6 +10,8 @@ pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Flag of a sampled trace.
 const SAMPLED: u8 = 1;
+/// Flag of a trace id whose last 56 bits are random (level 2 of the specification, §2.3.3.5). Other flags must not be passed on.
+const RANDOM: u8 = 2;
 /// Length of the fields of version 00.
 const LENGTH: usize = 55;
 
@@ -22,6 +24,8 @@ pub struct TraceContext {
     pub span_id: u64,
     /// True if the trace is recorded.
     pub is_sampled: bool,
+    /// True if the trace id is known to be random.
+    pub is_random: bool,
 }
 
 /// Context of the caller, as a field of any format has it.
@@ -31,6 +35,8 @@ pub struct CallerContext {
     pub ids: Option<(u128, u64)>,
     /// Decision about sampling; `None` leaves it to the gateway.
     pub is_sampled: Option<bool>,
+    /// True if the trace id is known to be random.
+    pub is_random: bool,
 }
 
 impl TraceContext {
@@ -61,6 +67,7 @@ impl TraceContext {
             trace_id,
             span_id,
             is_sampled: flags & SAMPLED != 0,
+            is_random: flags & RANDOM != 0,
         })
     }
 
@@ -71,7 +78,8 @@ impl TraceContext {
         write_hex(&mut text[..2], 0);
         write_hex(&mut text[3..35], self.trace_id);
         write_hex(&mut text[36..52], self.span_id.into());
-        write_hex(&mut text[53..], u128::from(self.is_sampled));
+        let flags = (SAMPLED * u8::from(self.is_sampled)) | (RANDOM * u8::from(self.is_random));
+        write_hex(&mut text[53..], flags.into());
         // Digits and dashes are always a valid value.
         HeaderValue::from_bytes(&text).unwrap_or_else(|_| HeaderValue::from_static(""))
     }
@@ -116,12 +124,20 @@ mod tests {
             trace_id: 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c,
             span_id: 0xb7ad_6b71_6920_3331,
             is_sampled: true,
+            is_random: false,
         };
         assert_eq!(context, Some(expected));
         assert_eq!(expected.header(), VALID);
         let unsampled = TraceContext { is_sampled: false, ..expected };
         assert_eq!(unsampled.header(), VALID.replace("-01", "-00").as_str());
         assert_eq!(TraceContext::parse(unsampled.header().as_bytes()), Some(unsampled));
+        for (received, written) in [("-03", "-03"), ("-02", "-02"), ("-ff", "-03"), ("-05", "-01")] {
+            let context = TraceContext::parse(VALID.replace("-01", received).as_bytes());
+            assert_eq!(
+                context.map(|context| context.header()),
+                HeaderValue::try_from(VALID.replace("-01", written)).ok()
+            );
+        }
         for later in ["cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-what", &VALID.replace("00-", "01-")] {
             assert_eq!(TraceContext::parse(later.as_bytes()), Some(expected), "{later}");
         }

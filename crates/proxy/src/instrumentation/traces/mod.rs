@@ -98,19 +98,20 @@ impl Tracing {
             consume.iter().for_each(|format| propagation::remove(*format, headers));
             return self.sample();
         };
+        let is_random = caller.is_random;
         let is_sampled = caller.is_sampled.unwrap_or_else(|| self.sample().is_some());
         let stale = || consume.iter().filter(|format| !produce.contains(format));
         match caller.ids {
             _ if is_sampled => {
                 stale().for_each(|format| propagation::remove(*format, headers));
                 let continued = |(trace_id, span_id)| {
-                    (TraceContext { trace_id, span_id: new_span_id(), is_sampled }, Some(span_id))
+                    (TraceContext { trace_id, span_id: new_span_id(), is_sampled, is_random }, Some(span_id))
                 };
                 Some(caller.ids.map_or_else(|| (self.begin(), None), continued))
             }
             Some((trace_id, span_id)) if caller.is_sampled.is_some() && !produce.contains(&format) => {
                 stale().for_each(|format| propagation::remove(*format, headers));
-                propagation::write(produce, &TraceContext { trace_id, span_id, is_sampled }, headers);
+                propagation::write(produce, &TraceContext { trace_id, span_id, is_sampled, is_random }, headers);
                 None
             }
             _ => None,
@@ -133,7 +134,7 @@ impl Tracing {
         self.unsampled.store(gap(self.probability), Relaxed);
         let low = fastrand::u64(..self.bound.max(1)) << 1 | u64::from(fastrand::bool());
         let trace_id = u128::from(fastrand::u64(1..)) << 64 | u128::from(low);
-        TraceContext { trace_id, span_id: new_span_id(), is_sampled: true }
+        TraceContext { trace_id, span_id: new_span_id(), is_sampled: true, is_random: true }
     }
 
     /// Starts the trace of a sampled request.
