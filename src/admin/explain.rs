@@ -108,7 +108,8 @@ async fn limit(counted: &CountedKey, config: &Config, state: &AdminState) -> Opt
 fn live(route: &Route, state: &AdminState) -> LiveRoute {
     let name = if let Target::Balanced { upstream, .. } = &route.uri { &*upstream.name } else { "" };
     let upstream = state.upstreams.all().into_iter().find(|upstream| **upstream.name() == *name);
-    let endpoints = upstream.iter().flat_map(|upstream| upstream.statuses()).map(live_endpoint);
+    let endpoints = upstream.iter().flat_map(|upstream| upstream.statuses());
+    let endpoints = endpoints.map(|status| live_endpoint(status, &state.config_state.load().secrets));
     let names: Vec<&str> = route
         .filters
         .iter()

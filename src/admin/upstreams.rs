@@ -16,7 +16,7 @@ use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, audited, json, known_names, problem, whole_millis};
 use crate::admin::request::{ExpiresIn, MAX_BYTES, read_body};
 use crate::explain::model::{LiveEndpoint, LiveFailure};
-use tollgate_config::Target;
+use tollgate_config::{SecretValues, Target};
 use tollgate_proxy::gateway::upstream_name;
 use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, ReportedState, Upstream};
 use tollgate_proxy::upstream::times::LatestFailure;
@@ -68,22 +68,31 @@ pub(super) fn describe_all(state: &AdminState) -> Vec<UpstreamReply> {
     let (config, failures) = (state.config.load(), state.metrics.present_failures());
     let uris = config.routes.iter().filter(|route| !failures.is_empty() && matches!(route.uri, Target::Http { .. }));
     let uris: BTreeMap<String, &str> = uris.map(|route| (upstream_name(&route.uri), &*route.definition.uri)).collect();
-    let failing = uris.into_iter().filter_map(|(name, uri)| Some(failing(&name, uri, failures.get(&*name)?)));
-    upstreams.iter().map(describe).chain(failing).collect()
+    let loaded = state.config_state.load();
+    let secrets = &loaded.secrets;
+    let failing = uris.into_iter().filter_map(|(name, uri)| Some(failing(&name, uri, failures.get(&*name)?, secrets)));
+    upstreams.iter().map(|upstream| describe(upstream, secrets)).chain(failing).collect()
 }
 
 /// Describes the `uri` of a route, which fails.
-fn failing(name: &str, uri: &str, failure: &LatestFailure) -> UpstreamReply {
+fn failing(name: &str, uri: &str, failure: &LatestFailure, secrets: &SecretValues) -> UpstreamReply {
     let live = LiveEndpoint {
-        endpoint: uri.to_owned(),
+        endpoint: secrets.mask(uri),
         state: ReportedState::Failing.as_str().to_owned(),
         in_flight: None,
         consecutive_failures: failure.in_a_row,
-        last_failure: Some(LiveFailure { at: shown_time(failure.at), error: failure.error.clone() }),
+        last_failure: Some(LiveFailure { at: shown_time(failure.at), error: secrets.mask(&failure.error) }),
         check_error: None,
     };
     let endpoints = vec![EndpointReply { live, drained_for_ms: None, zone: None }];
-    UpstreamReply { name: name.to_owned(), endpoints, ejections: 0, unavailable: 0, failed_lookups: 0, registry: None }
+    UpstreamReply {
+        name: secrets.mask(name),
+        endpoints,
+        ejections: 0,
+        unavailable: 0,
+        failed_lookups: 0,
+        registry: None,
+    }
 }
 
 /// Body of a drain.
@@ -127,7 +136,7 @@ fn change(
         return problem(StatusCode::NOT_FOUND, &format!("unknown upstream `{name}`; {names}"));
     };
     match change(&upstream, endpoint) {
-        Ok(applied) => audited(json(StatusCode::OK, &describe(&upstream)), applied),
+        Ok(applied) => audited(json(StatusCode::OK, &describe(&upstream, &state.config_state.load().secrets)), applied),
         Err(DrainError::Unknown) => {
             let endpoints = upstream.statuses().into_iter().map(|status| status.endpoint.to_string());
             let names = known_names("its endpoints", endpoints);
@@ -147,8 +156,8 @@ fn shown_time(time: SystemTime) -> String {
     Timestamp::try_from(time).map(|time| format!("{time:.3}")).unwrap_or_default()
 }
 
-/// Describes an endpoint.
-pub(super) fn live_endpoint(status: EndpointStatus) -> LiveEndpoint {
+/// Describes an endpoint. Errors may quote what the configuration says: the `secrets` in them are masked.
+pub(super) fn live_endpoint(status: EndpointStatus, secrets: &SecretValues) -> LiveEndpoint {
     LiveEndpoint {
         endpoint: status.endpoint.to_string(),
         state: status.state.as_str().to_owned(),
@@ -156,19 +165,19 @@ pub(super) fn live_endpoint(status: EndpointStatus) -> LiveEndpoint {
         consecutive_failures: status.consecutive_failures,
         last_failure: status
             .last_failure
-            .map(|failure| LiveFailure { at: shown_time(failure.at), error: failure.error }),
-        check_error: status.check_error,
+            .map(|failure| LiveFailure { at: shown_time(failure.at), error: secrets.mask(&failure.error) }),
+        check_error: status.check_error.map(|error| secrets.mask(&error)),
     }
 }
 
-fn describe(upstream: &Arc<Upstream>) -> UpstreamReply {
+fn describe(upstream: &Arc<Upstream>, secrets: &SecretValues) -> UpstreamReply {
     let source = upstream.source();
     let instances = source.iter().flat_map(|source| source.instances.iter());
     let zones: HashMap<String, &str> =
         instances.filter_map(|instance| Some((instance.address.to_string(), instance.zone.as_deref()?))).collect();
     let endpoints = upstream.statuses().into_iter().map(|status| {
         let drained_for = upstream.drained_for(&status.endpoint);
-        let live = live_endpoint(status);
+        let live = live_endpoint(status, secrets);
         let zone = zones.get(&live.endpoint).map(|zone| (*zone).to_owned());
         EndpointReply { live, drained_for_ms: drained_for.map(whole_millis), zone }
     });
@@ -183,7 +192,7 @@ fn describe(upstream: &Arc<Upstream>) -> UpstreamReply {
             kind: source.registry.kind(),
             server: source.registry.server().to_owned(),
             age_seconds: source.confirmed.elapsed().as_secs(),
-            error: source.registry.error(),
+            error: source.registry.error().map(|error| secrets.mask(&error)),
         }),
     }
 }

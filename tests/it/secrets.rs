@@ -6,6 +6,7 @@ use crate::support::client::Connection;
 use crate::support::eventually;
 use crate::support::gateway::{Gateway, TOLLGATE, run};
 use crate::support::redis::Redis;
+use crate::support::upstream::{Upstream, response};
 
 /// Part of every secret below.
 const SECRET: &str = "s3cret";
@@ -157,6 +158,9 @@ routes:
       - AddRequestHeader=X-Upstream, s3cret-proxy
       - AddRequestHeader=Authorization, Bearer s3cret-b
       - AddRequestHeader=X-Basic, ZzpzM2NyZXQtcHJveHk=
+      - AddRequestHeader=X-Signing, s3c
+      - AddRequestHeader=X-Webhook-Url, s3c
+      - AddRequestParameter=sig, s3c
       - {name: SetRequestHeader, args: {value: s3c, name: X-Api-Key}}
       - AddRequestHeadersIfNotPresent=X-Token:s3c,X-Colour:blue
       - AddRequestParameter=token, s3c
@@ -205,6 +209,38 @@ fn no_line_of_the_log_shows_the_value_of_a_secret() {
     gateway.get("/x");
     eventually("both requests are logged", || gateway.log().matches("request not forwarded").count() >= 2);
     assert!(!gateway.log().to_lowercase().contains("zq81kx7v"), "{}", gateway.log());
+}
+
+#[test]
+fn no_line_of_the_log_shows_a_short_secret() {
+    // Values of fewer than six characters are masked by their places: a line of the log has no such place.
+    let other = Upstream::start(|_| response(401, &[], b"not welcome"));
+    let of = |path: &str| format!("http://gate:zQ7@{}/{path}", other.address);
+    let text = |port: &str| {
+        format!(
+            "log: {{level: trace}}\nserver: {{address: 127.0.0.1, workers: 1, port: {port}}}\n\
+             redis: {{url: 'redis://gate:zQ7@{}', timeout: 1s}}\n\
+             eureka.client: {{service-url: {{defaultZone: '{}'}}, registry-fetch-interval-seconds: 1}}\n\
+             management: {{otlp: {{tracing: {{endpoint: 'http://{}/v1/traces', headers: {{Authorization: Bearer zQ7}}}}}}, tracing: {{sampling: {{probability: 1}}}}}}\n\
+             httpclient: {{proxy: {{host: 127.0.0.1, port: 9, username: gate, password: zQ7}}}}\n\
+             routes:\n- {{id: a, uri: 'lb://orders', predicates: [Path=/a]}}\n\
+             - {{id: b, uri: 'http://127.0.0.1:9', predicates: [Path=/b], filters: ['AddRequestHeader=X-Key, zQ7', \
+             {{name: RequestRateLimiter, args: {{key-resolver: 'header:x-key', deny-empty-key: false, replenish-rate: 1, burst-capacity: 1, exempt: [zQ7]}}}}]}}\n",
+            other.address,
+            of("eureka/"),
+            other.address,
+        )
+    };
+    let gateway = Gateway::start(&text("0"));
+    gateway.logged("registry request failed");
+    gateway.logged("cannot connect to redis");
+    for path in ["/a", "/b", "/b"] {
+        gateway.get(path);
+    }
+    gateway.logged("request not forwarded");
+    gateway.reload(&text("x"));
+    gateway.reload(&text("0"));
+    assert!(!gateway.log().contains("zQ7"), "{}", gateway.log());
 }
 
 #[test]

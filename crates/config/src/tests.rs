@@ -21,6 +21,7 @@ mod patterns;
 mod profiles;
 mod registries;
 mod secret_forms;
+mod secret_names;
 mod secrets;
 mod spring;
 mod spring_runs;

@@ -10,15 +10,15 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 83_274),
+    (ALL, 83_644),
     ("config", 16_667),
     ("spring", 4_809),
-    ("document", 3_113),
-    ("proxy", 14_518),
+    ("document", 3_263),
+    ("proxy", 14_570),
     ("limiter", 12_261),
     ("filters", 9_836),
     ("simulate", 3_039),
-    ("src", 9_170),
+    ("src", 9_285),
 ];
 /// Files that may ship.
 const MAX_FILES: usize = 861;

@@ -1,7 +1,7 @@
 //! Placeholders without a value, and example values for the overlay file that `tollgate check` proposes.
 
 use crate::source::environment::variable;
-use tollgate_document::diagnostics::{Missing, Section};
+use tollgate_document::diagnostics::{Missing, Section, is_secret_key};
 use tollgate_document::yaml::key::{canonical, same_name, words};
 
 /// A placeholder without a value, with the text around it.
@@ -66,12 +66,11 @@ fn is_profile(words: &[String], key: &str) -> bool {
 fn is_secret(words: &[String], key: &str) -> bool {
     let sounds_so =
         |text: &str| ["passw", "secret", "credential", "pwd", "passphrase"].iter().any(|sign| text.contains(sign));
-    let ends = ["pass", "token", "key", "cookie", "auth", "apikey"];
-    let key = canonical(key);
     words.iter().any(|word| sounds_so(word))
-        || words.last().is_some_and(|last| ends.contains(&last.as_str()))
-        || sounds_so(&key)
-        || ["token", "privatekey", "apikey"].iter().any(|end| key.ends_with(end))
+        || words.last().is_some_and(|last| last == "auth")
+        || is_secret_key(&words.join("-"))
+        || sounds_so(&canonical(key))
+        || is_secret_key(key)
 }
 
 /// Words for numbers, at the end of names.

@@ -1,25 +1,12 @@
 //! Names that resemble the names of secrets.
 
+use super::names::SECRET_KEYS;
 use crate::diagnostics::suggest::letter_set;
 
-/// Ends of the names of keys whose values are secrets, as letters and digits in lower case.
-pub(super) const SECRET_KEYS: [&str; 11] = [
-    "password",
-    "passwd",
-    "pwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "credential",
-    "credentials",
-    "authorization",
-    "cookie",
-];
 /// Shortest name that is compared with misspelled ones.
 const SHORTEST: usize = 5;
-/// Ends of known keys that resemble the name of a secret: `requested-tokens`, `insecure`.
-const OTHERS: [&str; 3] = ["tokens", "secure", "socket"];
+/// Ends of known names that resemble the name of a secret: `requested-tokens`, `insecure`, `CircuitBreaker`.
+const OTHERS: [&str; 4] = ["tokens", "secure", "socket", "breaker"];
 
 /// Returns true if the end of `key` differs from the name of a secret by at most two edits: `passwrd`,
 /// `key-store-pasword`. By two edits, only a word with the same first letter.

@@ -10,7 +10,7 @@ mod walk;
 
 use std::ops::Range;
 
-pub use self::names::is_secret_name;
+pub use self::names::{is_secret_key, is_secret_name};
 pub use self::texts::{NAMED_VALUES, without_scheme};
 pub(super) use self::unknown::UnknownNames;
 pub use self::values::SecretValues;

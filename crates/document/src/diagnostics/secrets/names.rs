@@ -1,14 +1,57 @@
 //! Names whose values are secrets, in any spelling.
 
-use super::misspelled::{SECRET_KEYS, resembles_secret};
+use super::misspelled::resembles_secret;
 
-/// Parts of the names of headers, cookies and parameters whose values are secrets.
+/// Ends of the names of keys whose values are secrets, as letters and digits in lower case.
+pub(super) const SECRET_KEYS: [&str; 24] = [
+    "apikey",
+    "authorization",
+    "bearer",
+    "connectionstring",
+    "cookie",
+    "credential",
+    "credentials",
+    "hmac",
+    "jaas",
+    "jaasconfig",
+    "key",
+    "pass",
+    "passphrase",
+    "passwd",
+    "password",
+    "pepper",
+    "pwd",
+    "salt",
+    "secret",
+    "signature",
+    "token",
+    "webhook",
+    "webhookuri",
+    "webhookurl",
+];
+/// Ends of names that end like those above and have no secrets.
+const NO_SECRET_KEYS: [&str; 12] = [
+    "allowcredentials",
+    "bypass",
+    "cachekey",
+    "emptykey",
+    "foreignkey",
+    "messagekey",
+    "partitionkey",
+    "primarykey",
+    "publickey",
+    "routingkey",
+    "sortkey",
+    "valkey",
+];
+/// Parts of the names of headers, cookies and parameters whose values are secrets, besides [`SECRET_KEYS`].
 pub(super) const SECRET_NAMES: [&str; 8] =
     ["auth", "cookie", "credential", "key", "passw", "secret", "session", "token"];
 /// Keys of an entry of [`ValueKind::Credential`] that are no secrets.
 const HARMLESS: [&str; 4] = ["name", "role", "tokenfile", "username"];
-/// Property whose name ends like a list of secrets.
-const NO_SECRETS: &str = "requestedtokens";
+/// Properties whose names end like those of lists of secrets.
+const NO_SECRETS: [&str; 7] =
+    ["allowcredentials", "hashkeys", "hotkeys", "maxkeys", "repeatedkeys", "requestedtokens", "topkeys"];
 
 /// Kind of the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,12 +66,16 @@ pub(super) enum ValueKind {
     Plan,
     /// Secret, such as a password; so is everything below it.
     Secret,
+    /// Secret unless it is the place of a file with one.
+    Key,
     /// Several secrets: a list of them or of credentials, or a map.
     Secrets,
     /// Map of an item of [`Secrets`](Self::Secrets), such as `{name: a, token: b}`.
     Credential,
     /// Map of header fields.
     Fields,
+    /// Map from names that the author chose, such as `apiKey` for a key resolver.
+    Names,
     Other,
 }
 
@@ -53,6 +100,11 @@ impl ValueKind {
         None
     }
 
+    /// Returns true if values of this kind are, or may have, secrets that are none under other names.
+    pub(super) fn has_secrets(self) -> bool {
+        !matches!(self, Self::Document | Self::Names | Self::Other)
+    }
+
     fn has_secret_keys(self, step: &str) -> bool {
         match self {
             Self::KeyList | Self::Table | Self::Plan | Self::Secret => !is_index(step),
@@ -67,7 +119,8 @@ impl ValueKind {
             _ if is_index(step) => self,
             Self::Table | Self::Plan => Self::Plan,
             Self::Secrets | Self::Credential if is_harmless(&letters(step)) => Self::Other,
-            Self::KeyList | Self::Secret | Self::Secrets | Self::Credential | Self::Fields => Self::Secret,
+            Self::KeyList | Self::Secret | Self::Key | Self::Secrets | Self::Credential | Self::Fields => Self::Secret,
+            Self::Names => Self::Other,
             Self::Document | Self::Other => self.of_name(step),
         }
     }
@@ -77,9 +130,11 @@ impl ValueKind {
         match letters.as_str() {
             "exempt" | "block" => Self::KeyList,
             "table" => Self::Table,
+            "keyresolvers" => Self::Names,
             "headers" if self == Self::Document => Self::Other,
             "headers" => Self::Fields,
             name if are_secrets(name) => Self::Secrets,
+            letters if ends_like_secret(letters) && letters.ends_with("key") => Self::Key,
             _ if is_secret_key(name) => Self::Secret,
             _ => Self::Other,
         }
@@ -117,18 +172,23 @@ pub(super) fn letters(name: &str) -> String {
 
 /// Returns true for the plural of the name of a secret.
 fn are_secrets(letters: &str) -> bool {
-    let singular = letters.strip_suffix('s').filter(|_| letters != NO_SECRETS);
-    letters.ends_with("credentials")
-        || singular.is_some_and(|name| SECRET_KEYS.iter().any(|secret| name.ends_with(secret)))
+    let is_other = NO_SECRETS.iter().any(|other| letters.ends_with(other));
+    !is_other && (letters.ends_with("credentials") || letters.strip_suffix('s').is_some_and(ends_like_secret))
 }
 
-/// Returns true for a key whose value may be a secret, also if its name is misspelled.
-pub(super) fn is_secret_key(key: &str) -> bool {
+/// Returns true for the letters of a name whose value is a secret.
+fn ends_like_secret(letters: &str) -> bool {
+    let ends_like = |names: &[&str]| names.iter().any(|name| letters.ends_with(name));
+    ends_like(&SECRET_KEYS) && !ends_like(&NO_SECRET_KEYS)
+}
+
+/// Returns true for a key whose value may be a secret, also if its name is misspelled. Each name that ends in `key` is one,
+/// except those with another meaning.
+pub fn is_secret_key(key: &str) -> bool {
     #[cfg(debug_assertions)]
     crate::steps::count();
     let last = key.rsplit('.').next().unwrap_or(key);
-    let letters = letters(last);
-    SECRET_KEYS.iter().any(|secret| letters.ends_with(secret)) || resembles_secret(last)
+    ends_like_secret(&letters(last)) || resembles_secret(last)
 }
 
 /// Returns true for arguments whose values are secrets if another argument names one. Spring numbers those without names.
@@ -138,8 +198,11 @@ pub(super) fn is_value_key(key: &str) -> bool {
         || letters.starts_with("genkey") && letters != "genkey0"
 }
 
-/// Returns true for the name of a header, cookie or parameter whose value may be a secret.
+/// Returns true for the name of a header, cookie or parameter whose value may be a secret. No schema knows such names, so more of
+/// them are secrets than of keys.
 pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|secret| name.contains(secret))
+    let lower = name.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|part| lower.contains(part))
+        || ends_like_secret(&letters(&lower))
+        || lower.split(|c: char| !c.is_alphanumeric()).any(|word| word.starts_with("sig"))
 }

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
-use super::misspelled::{SECRET_KEYS, resembles_secret};
-use super::names::{SECRET_NAMES, ValueKind, is_secret_name, letters};
+use super::misspelled::resembles_secret;
+use super::names::{SECRET_KEYS, SECRET_NAMES, ValueKind, is_secret_name, letters};
 use super::unknown::UnknownNames;
 use crate::yaml::key::canonical;
 
@@ -35,9 +35,21 @@ pub fn without_scheme(value: &str) -> Option<&str> {
     behind("bearer ").or_else(|| behind("basic "))
 }
 
-/// Returns true for a private key in PEM.
-pub(super) fn has_private_key(value: &str) -> bool {
-    value.contains("PRIVATE KEY-----")
+/// Returns true for a private key in PEM, and for the login of a client of Kafka.
+pub(super) fn has_credentials(value: &str) -> bool {
+    value.contains("PRIVATE KEY-----") || value.contains("LoginModule ")
+}
+
+/// Ends of the names of files with keys.
+const KEY_FILES: [&str; 7] = [".crt", ".der", ".jks", ".key", ".p12", ".p8", ".pem"];
+
+/// Returns true for the place of a file, which is no secret where its content is: `classpath:tls.key`, `/run/secrets/client`.
+/// Base64, which may begin with a slash, hardly has another one behind small letters.
+pub(super) fn is_location(value: &str) -> bool {
+    let top = value.strip_prefix('/').and_then(|path| path.split_once('/'));
+    ["classpath:", "file:"].iter().any(|scheme| value.starts_with(scheme))
+        || KEY_FILES.iter().any(|end| value.ends_with(end))
+        || top.is_some_and(|(top, _)| top.len() > 1 && top.bytes().all(|byte| byte.is_ascii_lowercase()))
 }
 
 /// Returns true for a placeholder without a default, `${NAME}`, and for one of a build with a dotted name: `@redis.password@`.
@@ -162,6 +174,21 @@ fn urls(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+/// Finds values of the parameters of URLs whose names say that they are secrets: `/a?key=secret&b=c`.
+pub(super) fn find_parameters(text: &str, found: &mut Vec<Range<usize>>) {
+    let is_of_name = |c: char| c.is_alphanumeric() || "-_.[]~%".contains(c);
+    for (at, _) in text.match_indices(['?', '&', ';', '#']) {
+        let name = &text[at + 1..];
+        let name = &name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())];
+        let start = at + 1 + name.len() + 1;
+        let Some(value) = text[start - 1..].strip_prefix('=').filter(|_| is_secret_name(name)) else { continue };
+        let end = value.find(|c: char| c.is_whitespace() || "&;#,\"'`)}]".contains(c)).unwrap_or(value.len());
+        if !value.starts_with(['$', '{']) {
+            found.push(start..start + end);
+        }
+    }
+}
+
 /// Finds passwords in a list of servers without schemes, such as Ribbon's: `user:password@host:80`.
 pub(super) fn find_servers(text: &str, found: &mut Vec<Range<usize>>) {
     let mut start = 0;
@@ -192,12 +219,19 @@ pub(super) fn find_after_key(text: &str, found: &mut Vec<Range<usize>>) {
     for (at, sign) in text.match_indices([':', '=', ' ', '\t']) {
         let before = text[..at].trim_end_matches(|c: char| !(c.is_alphanumeric() || c == ']'));
         let key = end_of(before, "-_.[]");
+        let kind = ValueKind::Other.below(key);
         let is_secret = match sign {
-            ":" | "=" => ValueKind::Other.below(key) != ValueKind::Other,
-            _ => ValueKind::Other.below(key) == ValueKind::Secret,
+            ":" | "=" => kind.has_secrets(),
+            _ => kind == ValueKind::Secret,
         };
         if is_secret && !NO_SECRETS.contains(&canonical(key).as_str()) {
-            return found.push(value_start(text, at + 1)..text.len());
+            let start = value_start(text, at + 1);
+            // Of names that are guessed, a list may follow: `X-Key:a,X-Colour:b`.
+            let end = text[start..].find(',').filter(|_| kind == ValueKind::Key);
+            found.push(start..end.map_or(text.len(), |end| start + end));
+            if end.is_none() {
+                return;
+            }
         }
     }
 }

@@ -58,5 +58,5 @@ fn last_part(key: &str) -> &str {
 }
 
 fn has_secrets(key: &str) -> bool {
-    ValueKind::Other.below(key) != ValueKind::Other
+    ValueKind::Other.below(key).has_secrets()
 }

@@ -110,7 +110,7 @@ impl<'w> Walk<'w> {
         let start = key.len() - key.trim_start_matches(|c| !is_of_name(c)).len();
         let name = key[start..].split(|c| !is_of_name(c)).next().unwrap_or_default();
         let end = start + name.len();
-        let has_secret = |name| kind.below(name) != ValueKind::Other || is_beside_name && is_value_key(name);
+        let has_secret = |name| kind.below(name).has_secrets() || is_beside_name && is_value_key(name);
         if let Some(at) = kind.secret_part(key) {
             self.parts(bytes, key, |key, found| found.push(at..key.len()));
         } else if end < key.len() {
@@ -141,15 +141,18 @@ impl<'w> Walk<'w> {
     }
 
     fn scalar(&mut self, node: &Node, text: &str, kind: ValueKind) {
-        use ValueKind::{Credential, Fields, KeyList, Secret, Secrets, Table};
+        use ValueKind::{Credential, Fields, Key, KeyList, Secret, Secrets, Table};
         let bytes = self.unquoted(node.span.bytes());
         self.note_rewritten(&bytes, text);
         match kind {
-            Secret | Secrets | Credential | Table if !texts::is_variable(text) => self.add(bytes, text.to_owned()),
+            Key if texts::is_location(text) => {}
+            Secret | Key | Secrets | Credential | Table if !texts::is_variable(text) => {
+                self.add(bytes, text.to_owned())
+            }
             // A text without a separator is the name of a field.
             Fields if text.contains([':', '=']) => self.add(bytes, text.to_owned()),
             KeyList => self.parts(bytes, text, texts::find_key_ids),
-            _ if texts::without_scheme(text).is_some() || texts::has_private_key(text) => {
+            _ if texts::without_scheme(text).is_some() || texts::has_credentials(text) => {
                 self.add(bytes, text.to_owned())
             }
             _ => {
@@ -165,6 +168,7 @@ impl<'w> Walk<'w> {
         self.parts(bytes.clone(), text, |text, found| texts::find_shortcuts(text, unknown, found));
         self.parts(bytes.clone(), text, texts::find_servers);
         self.parts(bytes.clone(), text, texts::find_urls);
+        self.parts(bytes.clone(), text, texts::find_parameters);
         self.parts(bytes, text, texts::find_urls_without_host);
     }
 
