@@ -123,6 +123,30 @@ spring:
 }
 
 #[test]
+fn a_spring_file_that_allows_credentials_for_every_origin_lets_no_site_read_responses() {
+    let upstream = upstream();
+    let policy = "{allowedOrigins: 'ORIGINS', allowedMethods: '*', allowCredentials: true}";
+    let route = format!("{{id: a, uri: '{}', predicates: [Path=/**], ", upstream.uri());
+    let global = format!(
+        "spring.cloud.gateway:\n  globalcors.cors-configurations: {{'[/**]': {policy}}}\n  routes: [{route}}}]\n"
+    );
+    let local = format!("spring.cloud.gateway.routes: [{route}metadata: {{cors: {policy}}}}}]\n");
+    let gateway = Gateway::start(&global.replace("ORIGINS", "*"));
+    for text in [global, local] {
+        for (origins, allowed) in [("*", None), ("*,https://shop.example", Some(SHOP.1))] {
+            gateway.reload(&text.replace("ORIGINS", origins));
+            assert_eq!(outcome(&ask(&gateway, "GET", "/x", &[EVIL])), (403, vec![]), "{text}");
+            assert_eq!(outcome(&ask(&gateway, "OPTIONS", "/x", &[EVIL, ASKS_GET])), (403, vec![]));
+            assert_eq!(outcome(&ask(&gateway, "GET", "/x", &[])), (200, vec![]), "no cross-origin request");
+            let shop = ask(&gateway, "GET", "/x", &[SHOP]);
+            let expected = allowed.map_or((403, vec![]), |origin| (200, vec![origin]));
+            assert_eq!(outcome(&shop), expected);
+            assert_eq!(shop.header("access-control-allow-credentials"), allowed.map(|_| "true"));
+        }
+    }
+}
+
+#[test]
 fn preflights_without_a_route_are_answered_if_configured() {
     let upstream = upstream();
     let uri = upstream.uri();

@@ -99,7 +99,9 @@ pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> 
         allow_private_network: raw.allow_private_network.get(),
         max_age_secs: raw.max_age.map(|seconds| seconds.0),
     };
-    if settings.allowed_origins.is_empty() && settings.allowed_origin_patterns.is_empty() {
+    // An empty list says so.
+    let is_meant = raw.allowed_origins.as_ref().is_some_and(Vec::is_empty);
+    if settings.allowed_origins.is_empty() && settings.allowed_origin_patterns.is_empty() && !is_meant {
         diagnostics
             .warn(at, "no origin is allowed, so every cross-origin request gets 403")
             .help("`allowed-origins: [\"https://example.com\"]`, or `\"*\"` for every one");

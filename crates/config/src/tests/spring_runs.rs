@@ -122,17 +122,18 @@ fn routes_of_one_id_all_run_under_names_of_their_own() {
 }
 
 #[test]
-fn credentials_for_every_origin_name_the_requesting_one() {
+fn credentials_for_every_origin_allow_no_origin() {
     let of = |text: &str| -> (Settings, String) {
         let Loaded { config, notes } = loaded(text);
         let [(_, policy)] = config.cors.by_path.as_slice() else { panic!("{text}") };
         (policy.settings().clone(), notes.to_string())
     };
     let route = "routes: [{id: a, uri: 'http://a', predicates: [Path=/**]";
-    for (origins, credentials) in [
-        ("allowedOrigins: '*'", "allowCredentials: true"),
-        ("allowed-origins: ['https://a.example', '*']", "allow-credentials: 'true'"),
-        ("allowedOriginPatterns: 'https://*.example', allowedOrigins: '*'", "allowCredentials: true"),
+    for (origins, credentials, listed) in [
+        ("allowedOrigins: '*'", "allowCredentials: true", &[][..]),
+        ("allowedOrigins: '*, https://a.example'", "allowCredentials: true", &["https://a.example"]),
+        ("allowed-origins: ['https://a.example', '*']", "allow-credentials: 'true'", &["https://a.example"]),
+        ("allowedOriginPatterns: 'https://*.example', allowedOrigins: '*'", "allowCredentials: true", &[]),
     ] {
         let global = format!("globalcors.cors-configurations: {{'[/**]': {{{origins}, {credentials}}}}}");
         let global = format!("spring.cloud.gateway: {{{global}, {route}}}]}}\n");
@@ -140,9 +141,10 @@ fn credentials_for_every_origin_name_the_requesting_one() {
         let texts = if origins.contains('-') { vec![global] } else { vec![global, local] };
         for text in texts {
             let (settings, notes) = of(&text);
-            assert!(settings.allow_credentials && settings.allowed_origins.is_empty(), "{text}: {settings:?}");
-            assert!(settings.allowed_origin_patterns.iter().any(|pattern| pattern == "*"), "{text}: {settings:?}");
-            assert!(notes.contains("warning: `*` with credentials lets every site read responses"), "{notes}");
+            assert!(settings.allow_credentials && settings.allowed_origins == listed, "{text}: {settings:?}");
+            assert!(!settings.allowed_origin_patterns.iter().any(|pattern| pattern == "*"), "{text}: {settings:?}");
+            assert!(notes.contains("warning: `*` with credentials allows no origin"), "{notes}");
+            assert!(!notes.contains("no origin is allowed"), "{notes}");
             let migrated = crate::migrate("application.yml", &text, &no_env).unwrap().yaml;
             assert_eq!(of(&migrated).0, settings, "{migrated}");
         }

@@ -72,28 +72,30 @@ fn report_lists(policy: &Node, diagnostics: &mut Diagnostics) {
     }
 }
 
-const ANY_ORIGIN: &str =
-    "Was `allowedOrigins: \"*\"`, which excludes credentials; as in Spring Boot up to 2.3, every origin is allowed.";
+const NO_ORIGIN: &str = "Was `*`, which excludes credentials: Spring answers 500 since Spring Boot 2.4.";
 
-/// Makes `*` with credentials a pattern, which names the requesting origin. So Spring Boot answers up to 2.3; since then it
-/// answers each request of these paths with 500, so no file that is in use relies on that.
+/// Takes `*` from the origins of a policy with credentials. Spring Boot up to 2.3 lets every site read responses with the
+/// cookies of its visitors; later ones answer each request of these paths with 500, so no file in use relies on that.
 fn credentials(policy: &mut Node, explicit: &mut Explicit, diagnostics: &mut Diagnostics) {
     let allows_credentials = policy.step("allowCredentials").is_some_and(|node| node.is_text("true"));
     let NodeKind::Map(entries) = &mut policy.kind else { return };
-    let Some(at) = entries.iter().position(|(key, value)| same_name(key, "allowedOrigins") && has_star(value)) else {
-        return;
-    };
-    if !allows_credentials {
-        return;
-    }
-    let (_, origins) = &entries[at];
-    let span = origins.span;
+    let origins = entries.iter_mut().find(|(key, _)| allows_credentials && same_name(key, "allowedOrigins"));
+    let Some((_, origins)) = origins.filter(|(_, origins)| has_star(origins)) else { return };
     diagnostics
-        .warn(span, "`*` with credentials lets every site read responses with the cookies of its visitors, as in Spring Boot up to 2.3; later ones answer 500")
-        .help("list the origins, such as `https://example.com`; `allowedOriginPatterns: \"*\"` means every one");
-    explicit.explain(span, ANY_ORIGIN);
-    "allowedOriginPatterns".clone_into(&mut entries[at].0);
-    entries.retain(|(key, value)| !same_name(key, "allowedOriginPatterns") || value.span.node == span.node);
+        .warn(origins.span, "`*` with credentials allows no origin: since Spring Boot 2.4, Spring answers 500 to all requests of these paths; here cross-origin ones get 403")
+        .help("list the origins, such as `https://example.com`; `allowedOriginPatterns: \"*\"` lets every site read responses with the cookies of its visitors");
+    explicit.explain(origins.span, NO_ORIGIN);
+    let is_listed = |text: &str| text != "*";
+    match &mut origins.kind {
+        NodeKind::Seq(items) => items.retain(|item| item.scalar().is_none_or(|text| is_listed(text.trim()))),
+        NodeKind::Scalar(text) => {
+            let span = origins.span;
+            let listed = text.split(',').map(str::trim).filter(|origin| is_listed(origin));
+            let listed = listed.map(|origin| Node { span, kind: NodeKind::Scalar(origin.to_owned()) });
+            origins.kind = NodeKind::Seq(listed.collect());
+        }
+        _ => {}
+    }
 }
 
 /// Returns true for a list, or a text with commas, that has `*`.
