@@ -1,12 +1,14 @@
 //! Bounded reads of the files that a configuration names.
 //!
 //! A path can name a device without an end, or a pipe that never gets a byte. A read of one ends with an error: after
-//! `max_bytes`, or after [`PIPE_TIMEOUT`]. [`recorded`] returns which files were read, so that their changes can be noticed.
+//! `max_bytes`, or after [`PIPE_TIMEOUT`], which all reads [`together`] share. [`recorded`] returns which files were read, so that
+//! their changes can be noticed.
 
 mod record;
 
 pub use self::record::{FileRecord, note, recorded, unrecorded};
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
@@ -31,8 +33,23 @@ pub const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
 /// Error of a pipe after [`PIPE_TIMEOUT`].
 const NO_END: &str = "it is a pipe or a terminal that did not end within 5 seconds";
+/// Error of a pipe once all pipes [`together`] have taken [`PIPE_TIMEOUT`].
+const NO_TIME: &str = "it is a pipe, and the pipes of the configuration did not all end within 5 seconds";
 /// Pause between two reads of a pipe.
 const PAUSE: Duration = Duration::from_millis(5);
+
+thread_local! {
+    /// Time that pipes may still take, within [`together`].
+    static TIME_LEFT: Cell<Option<Duration>> = const { Cell::new(None) };
+}
+
+/// Runs `read`, whose reads of pipes on this thread take [`PIPE_TIMEOUT`] at most in all.
+pub fn together<T>(read: impl FnOnce() -> T) -> T {
+    let before = TIME_LEFT.replace(Some(PIPE_TIMEOUT));
+    let result = read();
+    TIME_LEFT.set(before);
+    result
+}
 
 /// Returns the bytes of the file or pipe at `path`, at most `max_bytes`.
 ///
@@ -55,9 +72,14 @@ fn read_unrecorded(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?.take(max_bytes as u64 + 1);
     let mut bytes = Vec::new();
     let opened = Instant::now();
-    while !is_complete(&mut file, &mut bytes, kind.is_fifo(), opened)? {
-        sleep(PAUSE);
-    }
+    let complete = loop {
+        match is_complete(&mut file, &mut bytes, kind.is_fifo(), opened) {
+            Ok(false) => sleep(PAUSE),
+            result => break result,
+        }
+    };
+    take_time(opened);
+    complete?;
     within_bound(bytes, max_bytes)
 }
 
@@ -70,7 +92,8 @@ pub fn read_stdin(max_bytes: usize) -> io::Result<Vec<u8>> {
     let (mut bytes, mut part) = (Vec::new(), [0; 8 << 10]);
     let opened = Instant::now();
     while bytes.len() <= max_bytes {
-        let left = Timespec::try_from(PIPE_TIMEOUT.saturating_sub(opened.elapsed())).map_err(io::Error::other)?;
+        let left = time_left(PIPE_TIMEOUT).saturating_sub(opened.elapsed());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
         match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&left)) {
             Ok(0) => return Err(io::Error::new(ErrorKind::TimedOut, NO_END)),
             Ok(_) => match stdin.read(&mut part)? {
@@ -81,6 +104,7 @@ pub fn read_stdin(max_bytes: usize) -> io::Result<Vec<u8>> {
             Err(error) => return Err(error.into()),
         }
     }
+    take_time(opened);
     within_bound(bytes, max_bytes)
 }
 
@@ -107,7 +131,21 @@ fn is_complete(file: &mut io::Take<File>, bytes: &mut Vec<u8>, is_pipe: bool, op
 }
 
 fn within(timeout: Duration, opened: Instant, otherwise: &str) -> io::Result<bool> {
-    if opened.elapsed() < timeout { Ok(false) } else { Err(io::Error::new(ErrorKind::TimedOut, otherwise)) }
+    let left = time_left(timeout);
+    match opened.elapsed() {
+        elapsed if elapsed < left => Ok(false),
+        _ => Err(io::Error::new(ErrorKind::TimedOut, if left < timeout { NO_TIME } else { otherwise })),
+    }
+}
+
+/// Returns the shorter one of `timeout` and the time left.
+fn time_left(timeout: Duration) -> Duration {
+    TIME_LEFT.get().map_or(timeout, |left| left.min(timeout))
+}
+
+/// Takes the time since `opened` from the time left.
+fn take_time(opened: Instant) {
+    TIME_LEFT.set(TIME_LEFT.get().map(|left| left.saturating_sub(opened.elapsed())));
 }
 
 fn within_bound(bytes: Vec<u8>, max_bytes: usize) -> io::Result<Vec<u8>> {
@@ -183,6 +221,18 @@ mod tests {
         let opened = Instant::now();
         assert_eq!(error(&path), "it is a pipe or a terminal that did not end within 5 seconds");
         assert!(opened.elapsed() >= PIPE_TIMEOUT);
+    }
+
+    #[test]
+    fn pipes_that_are_read_together_take_the_time_of_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = pipe(&folder);
+        let _writer = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let opened = Instant::now();
+        let errors = together(|| [error(&path), error(&path), error(&path)]);
+        assert_eq!(errors, [NO_END, NO_TIME, NO_TIME]);
+        assert!(opened.elapsed() < 2 * PIPE_TIMEOUT, "{:?}", opened.elapsed());
+        assert_eq!(TIME_LEFT.get(), None);
     }
 
     #[test]

@@ -65,6 +65,9 @@ fn warn_of_bare_millis(root: &Node, diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Begin of the warning of a file for the access log. A gateway that runs knows better: it has the file open, or not.
+pub const ACCESS_LOG_WARNING: &str = "the access log ";
+
 /// Warns of a file for the access log that cannot be written on this machine.
 fn warn_of_unwritable_log(log: &AccessLog, root: &Node, diagnostics: &mut Diagnostics) {
     let (LogOutput::File(path), Some(at)) = (&log.output, root.follow(&["access-log", "output"])) else { return };
@@ -77,7 +80,7 @@ fn warn_of_unwritable_log(log: &AccessLog, root: &Node, diagnostics: &mut Diagno
         _ => return,
     };
     diagnostics
-        .warn(at.span, format!("the access log {} cannot be opened: {problem}", path.display()))
+        .warn(at.span, format!("{ACCESS_LOG_WARNING}{} cannot be opened: {problem}", path.display()))
         .help("create the folder for the user that runs the gateway, or log to `stdout`");
 }
 

@@ -36,8 +36,11 @@ pub struct Loaded {
 /// A file cannot be read as UTF-8 text, or has errors.
 pub fn load(paths: &[PathBuf], command_line: &CommandLine) -> Result<Loaded, LoadError> {
     let env = command_line.environment();
-    let text = read(paths, command_line)?;
-    parse_with_services(text, &Services::new(), &env, &mut |_| {}).map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
+    tollgate_bounded_file::together(|| {
+        let text = read(paths, command_line)?;
+        let parsed = parse_with_services(text, &Services::new(), &env, &mut |_| {});
+        parsed.map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
+    })
 }
 
 /// Returns the configuration of `locator` with a route for each of `services`. Names that are no service's are left out.
@@ -51,7 +54,8 @@ pub fn load_with_services(
     command_line: &CommandLine,
 ) -> Result<Loaded, Report> {
     let env = command_line.environment();
-    parse_with_services(locator.text(), services, &env, &mut |_| {}).map(|(loaded, _)| loaded)
+    let parse = || parse_with_services(locator.text(), services, &env, &mut |_| {});
+    tollgate_bounded_file::together(parse).map(|(loaded, _)| loaded)
 }
 
 /// Reads the files at `paths`, or those that `command_line` or the environment names, with the properties of `command_line`.

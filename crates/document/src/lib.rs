@@ -3,6 +3,7 @@
 //! [`yaml`] and [`java_properties`] parse texts into nodes with spans. [`diagnostics`] collects errors, warnings and notes by span,
 //! and renders them with lines and excerpts, without secrets.
 
+pub mod characters;
 pub mod diagnostics;
 pub mod java_properties;
 #[cfg(debug_assertions)]

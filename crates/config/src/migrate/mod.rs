@@ -57,7 +57,9 @@ pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>
 /// # Errors
 /// As [`load`](crate::load): a configuration with errors cannot be migrated.
 pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine) -> Result<Migrated, LoadError> {
-    migrate_text(read(paths, command_line)?, &command_line.environment()).map_err(LoadError::Invalid)
+    tollgate_bounded_file::together(|| {
+        migrate_text(read(paths, command_line)?, &command_line.environment()).map_err(LoadError::Invalid)
+    })
 }
 
 fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {

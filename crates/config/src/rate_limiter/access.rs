@@ -74,25 +74,27 @@ pub(super) fn report_all_exempt(exempt: &Given<Texts>, diagnostics: &mut Diagnos
 /// Reports keys of both lists, and of the table of plans, that no request has: no key resolver returns them.
 pub(super) fn report_impossible(args: &LimiterArgs, limiter: &RateLimiter, diagnostics: &mut Diagnostics) {
     let own = &limiter.settings.key_resolver;
-    let mut check = |key: &str, at: Span, resolvers: &[&KeyResolver]| {
+    // The key itself may be a secret, which a message does not show.
+    let mut check = |key: &str, (number, list): (usize, &str), at: Span, resolvers: &[&KeyResolver]| {
         if !resolvers.iter().any(|resolver| resolver.can_return(&resolver.normal_id(key.as_bytes()))) {
-            diagnostics.mistake(at, format!("no request has the key `{key}` of `{own}`")).help(remedy(own));
+            diagnostics.mistake(at, format!("no request has key {number} of `{list}`, by `{own}`")).help(remedy(own));
         }
     };
     let of_rules = limiter.limits().filter_map(|limit| limit.key_resolver.as_ref());
     let all: Vec<&KeyResolver> = std::iter::once(own).chain(of_rules).collect();
     // The keys of single rules make no client exempt: clients may choose them.
-    for (list, resolvers) in [(&args.exempt, &all[..1]), (&args.block, &all[..])] {
-        for item in items(list).iter().filter(|item| wrong_network(item.value.trim()).is_none()) {
-            if let Entry::Key(key) = Entry::of(item.value.trim()) {
-                check(key, item.span, resolvers);
+    for (name, list, resolvers) in [("exempt", &args.exempt, &all[..1]), ("block", &args.block, &all[..])] {
+        for (number, item) in (1..).zip(items(list)) {
+            if let (Entry::Key(key), None) = (Entry::of(item.value.trim()), wrong_network(item.value.trim())) {
+                check(key, (number, name), item.span, resolvers);
             }
         }
     }
     if let Some(PlanResolverArgs::Map(map)) = args.plan_resolver.value()
         && let Some(table) = map.table.value()
     {
-        table.iter().for_each(|(key, plan)| check(key, plan.span.key(), &all[..1]));
+        let keys = (1..).zip(table.iter());
+        keys.for_each(|(number, (key, plan))| check(key, (number, "table"), plan.span.key(), &all[..1]));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::diagnostics::Diagnostics;
+use crate::diagnostics::{Diagnostics, Severity};
 use crate::filters::for_all_routes::RawLocalResponseCache;
 use crate::filters::local_response_cache::{UNSET_SIZE, cache_for_all};
 use crate::filters::model::{Filter, ResponseCache};
@@ -50,6 +50,8 @@ pub(crate) fn check(
         let help = if sections.has_spring {
             "routes may be in `application-PROFILE.yml` (`--profile PROFILE`), in a config server or Nacos (`bootstrap.yml`, \
              `spring.config.import`), or in Java (a `RouteLocator`): bring them into this file"
+        } else if diagnostics.mistakes == Severity::Warning {
+            "the smallest one: `spring.cloud.gateway.routes: [{id: all, uri: \"http://localhost:8081\", predicates: [Path=/**]}]`"
         } else {
             "the smallest one: `routes: [{id: all, uri: \"echo:\", predicates: [Path=/**]}]`"
         };

@@ -123,7 +123,11 @@ fn pipes_devices_and_folders_in_the_place_of_files_are_errors_with_a_remedy() {
     mkfifoat(CWD, folder.path("tree/server.port"), Mode::RUSR | Mode::WUSR).unwrap();
     symlink("/dev/zero", folder.path("tree/server.address")).unwrap();
     folder.write("application.yml", &format!("{ROUTES}spring.config.import: 'configtree:tree/'\n"));
-    assert_eq!(folder.load(&["application.yml"], None).unwrap().config.server.max_headers.get(), 70);
+    let Loaded { config, notes } = folder.load(&["application.yml"], None).unwrap();
+    assert_eq!(config.server.max_headers.get(), 70);
+    let notes = notes.to_string();
+    assert!(notes.contains("warning: `configtree:tree/` gives no value of pipes, sockets and devices"), "{notes}");
+    assert!(notes.contains("/tree/server.address, ") && notes.contains("/tree/server.port\n"), "{notes}");
     for (name, reason, remedy) in [
         ("pipe", "cannot read pipe: it is an empty pipe", "start the process"),
         ("socket", "cannot read socket: it is a socket", "name a file"),

@@ -139,7 +139,21 @@ fn a_spring_file_without_routes_says_where_they_may_be() {
     for place in ["--profile", "config server", "Nacos", "RouteLocator"] {
         assert!(notes.contains(place), "{notes}");
     }
-    assert!(loaded("server.port: 80\n").notes.to_string().contains("the smallest one"));
+}
+
+#[test]
+fn the_smallest_routes_of_the_help_make_a_file_that_loads() {
+    for (name, text) in [
+        ("application.yml", "server: {port: 80}\nlogging: {level: {root: INFO}}\n"),
+        ("application.yml", "logging.level.root: INFO\n"),
+        ("a.yaml", "server: {port: 80}\nlog: {level: debug}\n"),
+        ("a.yaml", "server.port: 80\n"),
+    ] {
+        let help = crate::parse(name, text, &no_env).unwrap().notes.to_string();
+        let smallest = help.split("the smallest one: `").nth(1).and_then(|help| help.split('`').next()).unwrap();
+        let Loaded { config, notes } = crate::parse(name, &format!("{text}{smallest}\n"), &no_env).unwrap();
+        assert_eq!((config.routes.len(), notes.to_string().contains("warning")), (1, false), "{smallest}\n{notes}");
+    }
 }
 
 #[test]

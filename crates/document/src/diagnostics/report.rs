@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::characters::escaped;
 use crate::diagnostics::counts::Counts;
 use crate::diagnostics::lines;
 use crate::diagnostics::missing::{self, Missing, Section};
@@ -101,7 +102,7 @@ impl Report {
             let (Some(lines), Some(secrets)) = (files.get(problem.file), secrets.get(problem.file)) else { continue };
             let line = problem.line.checked_sub(1).map(|line| lines.bytes(line));
             let line = line.map(|line| (line.clone(), line.start + problem.column.saturating_sub(1)));
-            let mask = |message: &str| secrets.mask_message(message, line.clone(), &values);
+            let mask = |message: &str| escaped(secrets.mask_message(message, line.clone(), &values));
             problem.message = mask(&problem.message);
             problem.help = problem.help.take().map(|help| mask(&help));
             let may_be_accepted = problem.severity == Severity::Warning || problem.is_mistake;

@@ -1,5 +1,7 @@
 //! The text of a configuration: its files, and the order of their documents.
 
+use std::path::PathBuf;
+
 use crate::diagnostics::lines::FileLines;
 use crate::yaml;
 
@@ -66,6 +68,8 @@ pub enum Outcome {
     Missing(String),
     /// The file imports itself; its path.
     Cycle(String),
+    /// It has been read, but for these pipes, sockets and devices of a `configtree:`.
+    Special(Vec<PathBuf>),
     /// The file is not read.
     Unreadable {
         /// The reason, with the name of the file.

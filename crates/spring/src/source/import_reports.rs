@@ -5,6 +5,9 @@ use crate::source::imports::location::{Location, Target, import_nodes};
 use tollgate_document::diagnostics::{Diagnostics, DocumentId, Import, Outcome};
 use tollgate_document::yaml::{Node, Span};
 
+/// Paths in one message.
+const MAX_PATHS: usize = 5;
+
 /// Reports imports of a document that were not read.
 pub(super) fn document(document: &Node, id: DocumentId, imports: &[Import], diagnostics: &mut Diagnostics) {
     for (node, locations) in import_nodes(document) {
@@ -73,6 +76,17 @@ fn report(import: &Import, at: Span, diagnostics: &mut Diagnostics) {
             .warn(at, format!("`spring.config.import` leads back to {path}, which is read once"))
             .help("remove this import"),
         Outcome::Server(server) => report_server(location, server, at, diagnostics),
+        Outcome::Special(paths) => {
+            let shown: Vec<String> = paths.iter().take(MAX_PATHS).map(|path| path.display().to_string()).collect();
+            let more =
+                if paths.len() > MAX_PATHS { format!(" and {} more", paths.len() - MAX_PATHS) } else { String::new() };
+            let names = shown.join(", ");
+            let message =
+                format!("`{location}` gives no value of pipes, sockets and devices, as in Spring: {names}{more}");
+            diagnostics.warn(at, message).help(
+                "write the value to a regular file, or read the pipe by `spring.config.import: \"file:PATH[.yml]\"`",
+            );
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Debug, Write};
 
+pub use tollgate_config::is_unsafe;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::FormatFields;
@@ -51,23 +52,6 @@ impl<W: Write> Write for Escaped<'_, W> {
         }
         self.out.write_str(rest)
     }
-}
-
-/// Returns true for control characters, line separators, marks of text direction, which reorder what a terminal shows, and
-/// characters that it does not show: two keys that differ would look the same.
-#[must_use]
-pub fn is_unsafe(c: char) -> bool {
-    c.is_control()
-        || !c.is_ascii() && (matches!(c, '\u{2028}'..='\u{202e}' | '\u{fff9}'..='\u{fffb}') || is_invisible(c))
-}
-
-/// Returns true for a character of Unicode's `Default_Ignorable_Code_Point`.
-fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
-        | '\u{ffa0}' | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Writes `c` as an escape of JSON.

@@ -17,8 +17,8 @@ pub struct OuterOrigin {
 read_by! {
     OuterOrigin: |text| {
         OuterOrigin::parse(text).ok_or_else(|| {
-            let message = format!("expected an origin without a path, found `{text}`");
-            with_help(&message, "write it like `https://ops.example.org`; a prefix of paths needs no setting")
+            let message = format!("expected an origin, found `{text}`");
+            with_help(&message, "write scheme, host and port alone, like `https://ops.example.org`; a prefix of paths needs no setting")
         })
     };
 }
@@ -101,7 +101,7 @@ mod tests {
             "https://a?b",
         ] {
             let error = origin(wrong).err().unwrap_or_default();
-            assert!(error.contains("expected an origin without a path"), "{wrong}: {error}");
+            assert!(error.contains("expected an origin, found"), "{wrong}: {error}");
         }
     }
 }

@@ -30,6 +30,9 @@ impl Builder<'_> {
             // The parser is at the begin of the text.
             at += self.text.get(at..).and_then(|text| text.find('\t')).unwrap_or(0);
         }
+        if let Some(problem) = self.cut_off_in_brackets(at).or_else(|| self.text_behind_quote(at)) {
+            return problem;
+        }
         let Described { message, help, is_about_collection } = syntax::describe(error.kind());
         let begin = self.open.last().filter(|_| is_about_collection).map_or(0, |open| open.span.bytes().range().start);
         let help = help.map(|help| match position::line_column(self.text, begin) {
@@ -37,6 +40,25 @@ impl Builder<'_> {
             (line, column) => format!("{help}; the list, map or text in question begins at {line}:{column}"),
         });
         Problem { help, ..self.error(at..at, &message) }
+    }
+
+    /// Describes a text in quotes that ends right before the error at `at`. The text of a quote that is never closed ends at the
+    /// next one, often lines later.
+    fn text_behind_quote(&self, at: usize) -> Option<Problem> {
+        let before = self.text.get(..at)?;
+        let quote =
+            before.trim_end_matches([' ', '\t']).chars().next_back().filter(|last| ['"', '\''].contains(last))?;
+        let end = before.trim_end_matches([' ', '\t']).len() - 1;
+        let start = before[..end].rfind(quote)?;
+        if end + 1 < at && !before[start..end].contains('\n') {
+            return None;
+        }
+        let (line, column) = position::line_column(self.text, end);
+        let help = format!(
+            "the text in quotes begins here and ends at {line}:{column}: end it where it should, with the same quote; within \
+             `'…'`, a quote is written twice, and within `\"…\"` as `\\\"`"
+        );
+        Some(Problem { help: Some(help), ..self.error(start..start, "text follows a closing quote") })
     }
 
     /// Returns the full name of the tag of a value. A tag of the author's is an error.

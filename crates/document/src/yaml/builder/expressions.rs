@@ -7,6 +7,9 @@ use crate::yaml::key::same_name;
 use crate::yaml::parse::Problem;
 use crate::yaml::span::{Bytes, Span};
 
+/// Places that an error looks at: a line may have millions.
+const MAX_PLACES: usize = 8;
+
 impl Builder<'_> {
     /// Reports ` #{…}` behind the plain value at `at`, which YAML reads as a comment. A key resolver that it leaves without a
     /// value would be another one, so it is an error.
@@ -31,7 +34,7 @@ impl Builder<'_> {
         };
         let problem = Problem {
             at: Span::new(self.file, Bytes::new(start..start)),
-            message: format!("`#{{…}}` behind a space is a comment of YAML: {effect}"),
+            message: cut_off("space", &effect),
             help: Some(format!("quote the whole value: `{key}: \"…#{{…}}\"`")),
             first: None,
         };
@@ -41,4 +44,34 @@ impl Builder<'_> {
             self.parsed.warnings.push(problem);
         }
     }
+
+    /// Describes `#{…}` in brackets before the syntax error at `at`: the closing brackets are a part of the comment.
+    pub(super) fn cut_off_in_brackets(&self, at: usize) -> Option<Problem> {
+        // The place of a bracket that is never closed is its own.
+        let is_unclosed = self.text.get(at..)?.starts_with(['[', '{']);
+        let outermost = self.open.iter().find(|open| open.is_flow).map(|open| open.span.bytes().range().start);
+        let begin = outermost.or(is_unclosed.then_some(at))?;
+        let end = if is_unclosed { self.text.len() } else { self.text.len().min(at + "#{".len()) };
+        let within = self.text.get(begin..end)?;
+        let is_comment = |at: &usize| {
+            let line = &within[within[..*at].rfind('\n').unwrap_or(0)..*at];
+            let has_open = |quote| line.matches(quote).count() % 2 == 1;
+            line.ends_with([' ', '\t', ',']) && !has_open('"') && !has_open('\'')
+        };
+        let start = within.match_indices("#{").map(|(at, _)| at).take(MAX_PLACES).find(is_comment)?;
+        let before = &within[..start];
+        let key = before.trim_end().strip_suffix(':').unwrap_or_default();
+        let key = key.rsplit(|c: char| !(c.is_alphanumeric() || "-_.".contains(c))).next().unwrap_or_default();
+        let sign = if before.ends_with(',') { "comma" } else { "space" };
+        let (effect, help) = match key {
+            "" => ("the rest of the line is cut off".to_owned(), "quote the whole value: `\"…#{…}\"`".to_owned()),
+            key => (format!("`{key}` has no value"), format!("quote the whole value: `{key}: \"…#{{…}}\"`")),
+        };
+        let start = begin + start;
+        Some(Problem { help: Some(help), ..self.error(start..start, &cut_off(sign, &effect)) })
+    }
+}
+
+fn cut_off(sign: &str, effect: &str) -> String {
+    format!("`#{{…}}` behind a {sign} is a comment of YAML: {effect}")
 }

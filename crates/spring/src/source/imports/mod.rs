@@ -238,6 +238,7 @@ impl Reader<'_> {
             return Ok(Outcome::Missing(tried.join(", ")));
         };
         if is_tree || target.is_folder() || path.is_dir() {
+            let mut special = Vec::new();
             for folder in folders(path) {
                 if !is_tree {
                     self.folder(&folder, group, chain)?;
@@ -245,12 +246,14 @@ impl Reader<'_> {
                 }
                 let bounds = (MAX_FILES.saturating_sub(self.text.files.len()), self.bytes_left);
                 let files = tree::read(&folder, bounds);
-                for file in files.map_err(|source| LoadError::Unreadable { path: folder.clone(), source })? {
+                let (files, others) = files.map_err(|source| LoadError::Unreadable { path: folder.clone(), source })?;
+                special.extend(others);
+                for file in files {
                     self.bytes_left = self.bytes_left.saturating_sub(file.text.len());
                     self.add(file, &mut group.branches, &folder, chain)?;
                 }
             }
-            return Ok(Outcome::Read);
+            return Ok(if special.is_empty() { Outcome::Read } else { Outcome::Special(special) });
         }
         if chain.contains(&identity(path)) {
             return Ok(Outcome::Cycle(path.display().to_string()));

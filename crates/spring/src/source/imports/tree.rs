@@ -12,18 +12,23 @@ const MAX_DEPTH: usize = 16;
 const MAX_BYTES: usize = 1 << 20;
 
 /// Returns the properties of the tree below `folder`, as files: at most `max_files`, of `max_bytes` in all. Names of files
-/// that begin with a dot and values that are not UTF-8 are left out.
-pub(super) fn read(folder: &Path, (max_files, max_bytes): (usize, usize)) -> io::Result<Vec<SourceFile>> {
+/// that begin with a dot and values that are not UTF-8 are left out. Pipes, sockets and devices are no properties, as in Spring;
+/// their paths are returned, too.
+pub(super) fn read(
+    folder: &Path,
+    (max_files, max_bytes): (usize, usize),
+) -> io::Result<(Vec<SourceFile>, Vec<PathBuf>)> {
     if !folder.is_dir() {
         return Err(io::Error::new(
             ErrorKind::NotADirectory,
             "`configtree:` reads a folder with a file for each property",
         ));
     }
-    let mut walk = Walk { found: Vec::new(), entries_left: MAX_ENTRIES };
+    let mut walk = Walk { found: Vec::new(), special: Vec::new(), entries_left: MAX_ENTRIES };
     walk.folder(folder, "", 0)?;
-    let mut found = walk.found;
+    let Walk { mut found, mut special, .. } = walk;
     found.sort();
+    special.sort();
     if found.len() > max_files {
         return Err(too_large("a configuration has at most 4,096 files"));
     }
@@ -34,12 +39,14 @@ pub(super) fn read(folder: &Path, (max_files, max_bytes): (usize, usize)) -> io:
         bytes_left = left.ok_or_else(|| too_large("the files of a configuration have at most 16 MiB"))?;
         files.push(file);
     }
-    Ok(files)
+    Ok((files, special))
 }
 
 struct Walk {
     /// Keys and files.
     found: Vec<(String, PathBuf)>,
+    /// Pipes, sockets and devices.
+    special: Vec<PathBuf>,
     /// Entries that may still be looked at.
     entries_left: usize,
 }
@@ -60,6 +67,8 @@ impl Walk {
                 self.folder(&path, &key, depth + 1)?;
             } else if path.is_file() {
                 self.found.push((key, path));
+            } else if path.exists() && !path.is_dir() {
+                self.special.push(path);
             }
         }
         Ok(())
