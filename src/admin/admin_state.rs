@@ -90,6 +90,11 @@ pub enum ReloadError {
     /// The running configuration has routes, and the new one none. The file may be empty for a moment.
     #[error("no routes: every request would get 404 (if that is meant, write `routes: []`)")]
     NoRoutes,
+    /// The running configuration has routes, and all routes of the new one come from registries, which this text describes.
+    #[error(
+        "no registry has responded, and all routes come from `discovery.locator`; the configuration is applied once one responds ({0})"
+    )]
+    NoRegistry(String),
     /// The thread that reads the file cannot be created.
     #[error("cannot create a thread: {0}")]
     Thread(std::io::Error),

@@ -13,7 +13,8 @@ use serde::Serialize;
 use crate::admin::admin_state::{AdminState, ReloadError};
 use crate::admin::health;
 use crate::admin::reply::{Reply, json, problem, problem_with, reply};
-use tollgate_config::{LoadError, Report, SecretValues, Severity};
+use tollgate_config::{ACCESS_LOG_WARNING, LoadError, Report, SecretValues, Severity};
+use tollgate_discovery::RegistryStatus;
 
 /// Source of the running configuration.
 #[derive(Debug)]
@@ -80,7 +81,20 @@ pub(super) struct ConfigReply<'c> {
     access_log_misplaced: bool,
     /// Null if limits are kept in memory.
     redis: Option<health::RedisHealth>,
+    registries: Vec<RegistryHealth>,
     warnings: Vec<DiagnosticReply<'c>>,
+}
+
+/// Registry of the running configuration.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct RegistryHealth {
+    kind: &'static str,
+    server: String,
+    /// Time since its last response; null if it has never responded.
+    age_seconds: Option<u64>,
+    /// Latest error, if no response followed.
+    error: Option<String>,
 }
 
 /// Running configuration in a snapshot.
@@ -136,6 +150,17 @@ impl<'c> ConfigSummary<'c> {
     }
 }
 
+impl RegistryHealth {
+    fn of(registry: &RegistryStatus) -> Self {
+        Self {
+            kind: registry.kind(),
+            server: registry.server().to_owned(),
+            age_seconds: registry.age().map(|age| age.as_secs()),
+            error: registry.error(),
+        }
+    }
+}
+
 impl RefusedReload {
     /// Creates the state of a configuration that was refused just now.
     pub(super) fn new(text: &str) -> Self {
@@ -148,6 +173,9 @@ pub(super) fn show(state: &AdminState) -> Reply {
     let config = state.config_state.load();
     let refused_reload = state.refused_reload.load();
     let running = state.config.load();
+    let mut warnings = diagnostics(&config.notes);
+    let is_misplaced = state.access_log_is_misplaced();
+    warnings.retain(|warning| is_misplaced || !warning.message.starts_with(ACCESS_LOG_WARNING));
     let reply = ConfigReply {
         version: env!("CARGO_PKG_VERSION"),
         file: config.file.as_deref(),
@@ -160,9 +188,10 @@ pub(super) fn show(state: &AdminState) -> Reply {
         reload_since: state.reload_since().map(|since| since.to_string()),
         refused_reload: refused_reload.as_deref(),
         needs_restart: state.needs_restart(&running),
-        access_log_misplaced: state.access_log_is_misplaced(),
+        access_log_misplaced: is_misplaced,
         redis: health::redis(state),
-        warnings: diagnostics(&config.notes),
+        registries: state.upstreams.registries().iter().map(|registry| RegistryHealth::of(registry)).collect(),
+        warnings,
     };
     json(StatusCode::OK, &reply)
 }
@@ -183,7 +212,7 @@ pub(super) async fn reload(state: &AdminState) -> Reply {
             let detail = format!("the running configuration stays in use: {}", in_words(&error.render(false)));
             problem(StatusCode::UNPROCESSABLE_ENTITY, &detail)
         }
-        Err(error @ ReloadError::NoRoutes) => {
+        Err(error @ (ReloadError::NoRoutes | ReloadError::NoRegistry(_))) => {
             problem(StatusCode::UNPROCESSABLE_ENTITY, &format!("the running configuration stays in use: {error}"))
         }
         Err(error @ ReloadError::NoFile) => problem(StatusCode::CONFLICT, &error.to_string()),

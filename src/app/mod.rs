@@ -9,12 +9,13 @@ mod buckets;
 pub mod descriptors;
 mod drain;
 mod handover;
+mod located_routes;
 mod overlap;
 mod process;
 mod reader;
 pub mod reload;
 mod service_manager;
-mod signals;
+pub mod signals;
 pub mod sockets;
 pub mod source;
 pub mod start;
@@ -24,7 +25,7 @@ use tollgate_bounded_file::FileRecord;
 use tollgate_config::Loaded;
 
 use self::process::Process;
-use self::signals::{CommandSignals, ShutDownSignals};
+use self::signals::{CommandSignals, HeldSignals, ShutDownSignals};
 use self::sockets::Sockets;
 use self::source::Source;
 use self::start::StartError;
@@ -37,17 +38,19 @@ pub struct Startup {
 }
 
 impl Startup {
-    /// Takes inherited sockets, and installs the handlers of the signals that do not end the process.
+    /// Takes inherited sockets, and installs the handlers of the signals that do not end the process. Those that were `held` are
+    /// delivered.
     ///
     /// # Errors
     /// The runtime or a handler cannot be created, or an inherited socket cannot be used.
-    pub fn new() -> Result<Self, StartError> {
+    pub fn new(held: Option<HeldSignals>) -> Result<Self, StartError> {
         let sockets = Sockets::inherit()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let commands = {
             let _entered = runtime.enter();
             CommandSignals::new()?
         };
+        drop(held);
         Ok(Self { runtime, commands, sockets })
     }
 

@@ -16,13 +16,11 @@ use crate::app::signals::{Command, CommandSignals, ShutDownSignals};
 use crate::app::source::{Read, Source, read};
 use crate::app::watch::FileWatch;
 use tollgate_bounded_file::FileRecord;
-use tollgate_config::{Config, Loaded};
+use tollgate_config::Config;
 use tollgate_proxy::gateway::SharedGeneration;
 use tollgate_telemetry::log_writer::LogWriter;
 use tollgate_telemetry::{key_display, logs};
 
-/// Time between a change of the services in the registries and the update of the routes, which then applies all changes.
-const LOCATE_DELAY: Duration = Duration::from_millis(200);
 /// Longest wait for the workers to serve a new configuration. A worker connects to another Redis first, for a second at most.
 const SWITCH_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -70,6 +68,10 @@ impl Process {
                 reply = self.reload_requests.recv() => Change::Configuration(reply),
                 () = self.upstreams.services_changed() => Change::Services,
                 () = watch.changed() => Change::Files,
+                () = self.upstreams.awaited_services() => {
+                    tracing::info!("a registry has responded: the configuration is reloaded");
+                    Change::Configuration(None)
+                }
             };
             // A change of services reads no file.
             asked.reload &= matches!(change, Change::Services);
@@ -123,7 +125,7 @@ impl Process {
         let (from, services) = (source.clone(), self.upstreams.services().clone());
         let is_asked_for = known.is_none();
         let (read, files) = reader.run(move || read(&from, &services, known.as_deref())).await;
-        let result = self.follow_read(read, reader).await;
+        let result = self.follow_read(read, reader, source).await;
         if is_asked_for && result.is_ok() {
             self.certificates.retry();
         }
@@ -133,7 +135,7 @@ impl Process {
 
     /// Applies the configuration that `reader` has read, unless it has errors or lost its routes; `None` if its files have
     /// the same contents.
-    async fn follow_read(&mut self, read: Read, reader: Reader) -> ReloadResult {
+    async fn follow_read(&mut self, read: Read, reader: Reader, source: &Source) -> ReloadResult {
         let (config, state) = match read {
             Ok(Some(read)) => read,
             Ok(None) => {
@@ -142,16 +144,18 @@ impl Process {
             }
             Err(refused) => {
                 let (error, text) = *refused;
+                self.upstreams.await_no_services();
                 self.refuse(&text);
                 return Err(error.into());
             }
         };
-        // A locator adds routes once its registry knows a service.
-        let has_none = config.routes.is_empty() && !config.means_no_routes && config.locator.is_none();
-        if has_none && !self.config.borrow().routes.is_empty() {
-            self.refuse(&ReloadError::NoRoutes.to_string());
-            return Err(ReloadError::NoRoutes);
-        }
+        let config = match self.with_routes(config, &reader, source).await {
+            Ok(config) => config,
+            Err(error) => {
+                self.refuse(&error.to_string());
+                return Err(error);
+            }
+        };
         for setting in self.admin.needs_restart(&config) {
             tracing::warn!(setting, "changed setting takes effect after a restart");
         }
@@ -168,34 +172,8 @@ impl Process {
         tracing::error!("configuration not reloaded, the running one stays in use:\n{text}");
     }
 
-    /// Adds and removes routes of `discovery.locator` after the services in the registries have changed.
-    async fn locate(&mut self, source: &Source) {
-        // Services that start together come in one step.
-        tokio::time::sleep(LOCATE_DELAY).await;
-        let Some(locator) = self.config.borrow().locator.clone() else { return };
-        let (services, command_line) = (self.upstreams.services().clone(), source.command_line());
-        let count = services.len();
-        let load = move || tollgate_config::load_with_services(&locator, &services, &command_line);
-        let reader = match Reader::start() {
-            Ok(reader) => reader,
-            Err(error) => {
-                tracing::error!(%error, "routes of the registries not changed: no thread can be created");
-                return;
-            }
-        };
-        match reader.run(load).await {
-            Ok(Loaded { config, .. }) => {
-                let config = self.apply(config, None, reader).await;
-                tracing::info!(services = count, routes = config.routes.len(), "routes of the registries changed");
-            }
-            Err(error) => {
-                tracing::error!("routes of the registries not changed:\n{}", error.render(false));
-            }
-        }
-    }
-
     /// Applies `config`, which `reader` has read as `state` says; `None` if only its routes have changed.
-    async fn apply(&mut self, config: Config, state: Option<ConfigState>, reader: Reader) -> Arc<Config> {
+    pub(super) async fn apply(&mut self, config: Config, state: Option<ConfigState>, reader: Reader) -> Arc<Config> {
         let config = Arc::new(config);
         #[cfg(feature = "jwt")]
         self.jwks.apply(config.jwt.as_ref()).await;

@@ -5,6 +5,7 @@ use std::process;
 use std::thread;
 use std::time::Duration;
 
+use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use tokio::signal::unix::{self, SignalKind};
 
 /// Request of an operator to the running gateway.
@@ -16,6 +17,12 @@ pub(super) enum Command {
     ReopenLogs,
     /// SIGUSR2: hand the listening sockets to a new process.
     HandOver,
+}
+
+/// Signals of commands, held back from the start of the process until their handlers are installed: a signal in between would end
+/// the process. Dropping this delivers them. Threads inherit what is held back, so none may start before.
+pub struct HeldSignals {
+    before: SigSet,
 }
 
 /// Signals that do not end the process. Their handlers are installed before the configuration is read; a signal that arrives
@@ -56,6 +63,22 @@ pub(super) fn exit_after_second_shut_down() -> io::Result<()> {
         process::exit(0);
     };
     thread::Builder::new().name("signals".into()).spawn(wait).map(drop)
+}
+
+impl HeldSignals {
+    /// Holds the signals back.
+    #[must_use]
+    pub fn hold() -> Option<Self> {
+        let commands = SigSet::from_iter([Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2]);
+        let before = commands.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok()?;
+        Some(Self { before })
+    }
+}
+
+impl Drop for HeldSignals {
+    fn drop(&mut self) {
+        let _ = self.before.thread_set_mask();
+    }
 }
 
 impl CommandSignals {

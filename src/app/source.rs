@@ -54,12 +54,17 @@ pub(super) fn read(source: &Source, services: &Services, known: Option<&FileReco
 
 /// Returns `loaded` with the routes of `discovery.locator`, if they can be used with those of the file.
 pub(super) fn with_services(loaded: Loaded, services: &Services, source: &Source) -> Loaded {
-    let Some(locator) = loaded.config.locator.as_ref().filter(|_| !services.is_empty()) else { return loaded };
-    match tollgate_config::load_with_services(locator, services, &source.command_line()) {
-        Ok(Loaded { config, .. }) => Loaded { config, ..loaded },
+    Loaded { config: located(loaded.config, services, &source.command_line()), ..loaded }
+}
+
+/// Returns `config` with the routes of `discovery.locator` for `services`, if they can be used with its own.
+pub(super) fn located(config: Config, services: &Services, command_line: &CommandLine) -> Config {
+    let Some(locator) = config.locator.as_ref().filter(|_| !services.is_empty()) else { return config };
+    match tollgate_config::load_with_services(locator, services, command_line) {
+        Ok(Loaded { config, .. }) => config,
         Err(error) => {
             tracing::error!("routes of the registries cannot be used:\n{}", error.render(false));
-            loaded
+            config
         }
     }
 }

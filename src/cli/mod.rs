@@ -24,6 +24,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::load::{NoConfiguration, Selection};
+use crate::app::signals::HeldSignals;
 use crate::app::source::Source;
 use crate::version::TEXT;
 use tollgate_config::{CommandLine, MAX_SHOWN};
@@ -116,6 +117,7 @@ enum Command {
 /// file or invalid arguments.
 #[must_use]
 pub fn main() -> ExitCode {
+    let held = HeldSignals::hold();
     let (arguments, properties) = match properties::split(std::env::args_os()) {
         Ok(split) => split,
         Err(name) => refuse(ErrorKind::InvalidValue, &format!("missing value of a property: write --{name}=VALUE")),
@@ -130,19 +132,20 @@ pub fn main() -> ExitCode {
         let both = "--spring.config.location replaces all files: leave out the others, or use --spring.config.additional-location";
         refuse(ErrorKind::ArgumentConflict, both);
     }
-    run(command, on_command_line).unwrap_or_else(|error| report::fail(2, &error))
+    let held = held.filter(|_| command.serves());
+    run(command, on_command_line, held).unwrap_or_else(|error| report::fail(2, &error))
 }
 
 /// Runs `command`.
-fn run(command: Command, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
+fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -> Result<ExitCode, NoConfiguration> {
     Ok(match command {
         Command::Serve { file, selection } => {
             let command_line = selection.with_profiles(command_line);
             let paths = selection.files(file, &command_line)?;
             let source = Source::Files { paths, command_line };
-            serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source)
+            serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source, held)
         }
-        Command::Demo => serve::demo(),
+        Command::Demo => serve::demo(held),
         Command::Check { checked, selection, overlay, json, max_problems } => {
             let mode = match (overlay, json) {
                 (true, _) => check::Mode::Overlay,
@@ -190,6 +193,11 @@ fn refuse(kind: ErrorKind, message: &str) -> ! {
 }
 
 impl Command {
+    /// Returns true for a command that runs the gateway.
+    fn serves(&self) -> bool {
+        matches!(self, Self::Serve { .. } | Self::Demo)
+    }
+
     /// Returns true for a command that reads a configuration.
     fn reads_files(&self) -> bool {
         match self {

@@ -3,14 +3,20 @@
 use std::process::ExitCode;
 
 use crate::app::Startup;
+use crate::app::signals::HeldSignals;
 use crate::app::source::Source;
 use crate::cli::load;
 use tollgate_config::{LoadError, Loaded};
 use tollgate_telemetry::logs;
 
-/// Runs the gateway with the configuration that `load` returns, or reports the errors of loading.
-pub(super) fn start(load: impl FnOnce() -> Result<Loaded, LoadError>, source: &Source) -> ExitCode {
-    let startup = match Startup::new() {
+/// Runs the gateway with the configuration that `load` returns, or reports the errors of loading. Signals that were `held` take
+/// effect later.
+pub(super) fn start(
+    load: impl FnOnce() -> Result<Loaded, LoadError>,
+    source: &Source,
+    held: Option<HeldSignals>,
+) -> ExitCode {
+    let startup = match Startup::new(held) {
         Ok(startup) => startup,
         Err(error) => {
             eprintln!("tollgate: {error}");
@@ -43,7 +49,8 @@ pub(super) fn start(load: impl FnOnce() -> Result<Loaded, LoadError>, source: &S
 const DEMO: &str = include_str!("../../config/tollgate.yaml");
 
 /// Runs the demo.
-pub(super) fn demo() -> ExitCode {
+pub(super) fn demo(held: Option<HeldSignals>) -> ExitCode {
     let environment = |name: &str| std::env::var(name).ok();
-    start(|| tollgate_config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid), &Source::Embedded)
+    let load = || tollgate_config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid);
+    start(load, &Source::Embedded, held)
 }

@@ -50,6 +50,16 @@ fn store(redis: &Value) -> String {
     }
 }
 
+/// Describes a registry: its address, its last response, and its failure since then.
+fn registry(registry: &Value) -> String {
+    let response = match registry["age-seconds"].as_u64() {
+        Some(age) => format!("responded {age}s ago"),
+        None => "has not responded".to_owned(),
+    };
+    let error = registry["error"].as_str().map_or_else(String::new, |error| format!(": {}", printable(error)));
+    format!("{}, {response}{error}", printable(registry["server"].as_str().unwrap_or_default()))
+}
+
 /// Describes an endpoint: its state, and its failures since the last success.
 fn endpoint(endpoint: &Value) -> String {
     let state = format!("{} {}", string(&endpoint["endpoint"]), string(&endpoint["state"]));
@@ -104,6 +114,9 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
         rows.push(vec!["access log".to_owned(), text.to_owned()]);
     }
     rows.push(vec!["store".to_owned(), store(&config["redis"])]);
+    for registry in config["registries"].as_array().into_iter().flatten() {
+        rows.push(vec![format!("registry {}", string(&registry["kind"])), self::registry(registry)]);
+    }
     for upstream in upstreams.as_array().into_iter().flatten() {
         let endpoints = upstream["endpoints"].as_array().into_iter().flatten();
         let mut name = format!("upstream {}", string(&upstream["name"]));

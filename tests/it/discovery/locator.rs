@@ -146,3 +146,88 @@ fn names_come_from_the_next_server_and_after_a_new_login() {
     nacos.register(("", "DEFAULT_GROUP", "users"), b.address, Value::Null);
     eventually("the new route is there", || gateway.get("/users/x").text() == "b");
 }
+
+/// Routes of the file before a reload to a locator.
+const OWN: &str = "routes: [{id: own, uri: 'echo:', predicates: [Path=/own]}]\n";
+
+fn to_locator(eureka: &EurekaServer) -> String {
+    format!(
+        "eureka.client: {{service-url: {{defaultZone: '{}'}}, registry-fetch-interval-seconds: 1}}\n\
+         spring.cloud.gateway.discovery.locator: {{enabled: true, lower-case-service-id: true}}\n",
+        eureka.url()
+    )
+}
+
+#[test]
+fn a_reload_to_a_locator_keeps_the_routes_until_a_registry_responds() {
+    let (a, eureka) = (named("a"), EurekaServer::start());
+    eureka.register("orders", "a", a.address, Value::Null);
+    eureka.fault(Some(Fault::Away));
+    let gateway = Gateway::start(OWN);
+    gateway.reload(&to_locator(&eureka));
+    let line = gateway.logged("configuration not reloaded");
+    assert!(line.contains("the running one stays in use"), "{line}");
+    assert_eq!(status(&gateway, "/own"), 200);
+    let refused = gateway.admin("/api/config").json();
+    let server = format!("http://{}", eureka.address);
+    let detail = refused["refused-reload"]["detail"].as_str().unwrap();
+    assert!(detail.contains("no registry has responded") && detail.contains(&server), "{detail}");
+    let (code, out, _) = run(&["status", &gateway.admin.to_string()]);
+    assert!(code == Some(0) && out.contains("\nrefused ") && out.contains("no registry has responded"), "{out}");
+    let (code, _, err) = run(&["reload", &gateway.admin.to_string()]);
+    assert!(code == Some(1) && err.contains("no registry has responded"), "{err}");
+    let load = Load::start(&[gateway.address], 1, &["/own"]);
+    load.more(10);
+    eureka.fault(None);
+    gateway.logged("a registry has responded: the configuration is reloaded");
+    eventually("the configuration is applied", || status(&gateway, "/own") == 404);
+    assert_eq!(gateway.get("/orders/x").text(), "a", "with the routes of the services from its first moment");
+    let exchanges = load.stop();
+    assert!(statuses(&exchanges).iter().all(|(status, _)| [200, 404].contains(status)), "{:?}", statuses(&exchanges));
+    let applied = gateway.admin("/api/config").json();
+    assert_eq!((&applied["refused-reload"], &applied["reloads"]), (&Value::Null, &json!(1)));
+    assert_eq!(applied["registries"][0]["server"], json!(server));
+    let (_, out, _) = run(&["status", &gateway.admin.to_string()]);
+    assert!(out.contains("\nregistry eureka ") && out.contains(", responded "), "{out}");
+}
+
+#[test]
+fn a_later_reload_ends_the_wait_for_a_registry() {
+    let (a, eureka) = (named("a"), EurekaServer::start());
+    eureka.register("orders", "a", a.address, Value::Null);
+    eureka.fault(Some(Fault::Silent));
+    let mut gateway = Gateway::start(OWN);
+    gateway.reload(&to_locator(&eureka));
+    assert_eq!(status(&gateway, "/own"), 200);
+    gateway.reload(&OWN.replace("/own", "/other"));
+    assert_eq!((status(&gateway, "/own"), status(&gateway, "/other")), (404, 200));
+    eureka.fault(None);
+    // A reload of the same file is the only one from here on.
+    gateway.reload(&OWN.replace("/own", "/third"));
+    assert_eq!((status(&gateway, "/third"), status(&gateway, "/orders/x")), (200, 404));
+    assert!(!gateway.log().contains("a registry has responded"), "{}", gateway.log());
+    // A file with errors ends it, too.
+    eureka.fault(Some(Fault::Away));
+    gateway.reload(&to_locator(&eureka));
+    gateway.reload("routes: 5\n");
+    eureka.fault(None);
+    assert_eq!(status(&gateway, "/third"), 200);
+    // Nothing of it keeps the gateway from ending.
+    eureka.fault(Some(Fault::Silent));
+    gateway.reload(&to_locator(&eureka));
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
+}
+
+#[test]
+fn a_start_with_a_locator_whose_registry_never_responds_tells_so() {
+    let eureka = EurekaServer::start();
+    eureka.fault(Some(Fault::Away));
+    let gateway = Gateway::start(&to_locator(&eureka));
+    gateway.logged("registry request failed");
+    let registry = gateway.admin("/api/config").json()["registries"][0].clone();
+    assert_eq!((&registry["kind"], &registry["age-seconds"]), (&json!("eureka"), &Value::Null));
+    assert!(registry["error"].is_string(), "{registry}");
+    let (_, out, _) = run(&["status", &gateway.admin.to_string()]);
+    assert!(out.contains("0 routes") && out.contains("has not responded: "), "{out}");
+}

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tollgate_test_support::registry::Fault;
 
 use crate::support::eventually;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, run};
 use crate::support::upstream::{Upstream, read_request, response};
 
 /// Starts an upstream that answers with its name.

@@ -15,10 +15,11 @@ use tokio::time::{Instant, sleep_until, timeout};
 use crate::upstream::balance::dns;
 use crate::upstream::balance::endpoint_set::Health;
 use crate::upstream::balance::health::{self, ProbeConnections};
+use crate::upstream::balance::located_services::LocatedServices;
 use crate::upstream::balance::upstream::{RegistrySource, Upstream, Upstreams};
 use crate::upstream::pool::PoolSettings;
-use tollgate_config::{Config, Dns, EndpointSource, ListedEndpoint, Locator, Route, ServiceQuery, Services, Target};
-use tollgate_discovery::{Follower, Instance, NamesSubscription, Registries, RegistryStatus};
+use tollgate_config::{Config, Dns, EndpointSource, ListedEndpoint, Route, ServiceQuery, Services, Target};
+use tollgate_discovery::{Follower, Instance, Registries, RegistryStatus};
 use tollgate_transport::executor::OwnedTask;
 
 /// Upstreams that are applied at once, so that other tasks of the thread do not wait.
@@ -32,11 +33,9 @@ const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct UpstreamManager {
     upstreams: Arc<Upstreams>,
     running: BTreeMap<Arc<str>, ManagedUpstream>,
-    registries: Registries,
-    /// Names of services, for `discovery.locator`.
-    names: Option<NamesSubscription>,
-    /// True if `names` has the metadata of instances.
-    has_metadata: bool,
+    located: LocatedServices,
+    /// Services of a configuration that is not applied before a registry responds.
+    awaited: Option<LocatedServices>,
     services: Services,
     settings: Rc<RefCell<PoolSettings>>,
 }
@@ -57,9 +56,8 @@ impl UpstreamManager {
         Self {
             upstreams,
             running: BTreeMap::new(),
-            registries: Registries::default(),
-            names: None,
-            has_metadata: false,
+            located: LocatedServices::default(),
+            awaited: None,
             services: Services::new(),
             settings: Rc::default(),
         }
@@ -75,12 +73,13 @@ impl UpstreamManager {
         let settings = PoolSettings::for_worker(client, 0, NonZeroUsize::MIN);
         *self.settings.borrow_mut() = PoolSettings { max_idle: 0, max_connections: None, ..settings };
         let mut before = std::mem::take(&mut self.running);
-        let has_same_registries = self.registries.are(&config.registries);
-        if !has_same_registries {
-            self.registries = Registries::new(&config.registries);
-            self.upstreams.set_registries(self.registries.statuses());
+        let has_same_registries = self.located.registries.are(&config.registries);
+        let awaited = self.awaited.take().filter(|awaited| awaited.fit(config));
+        let has_new_services = !self.located.fit(config);
+        if has_new_services {
+            self.located = awaited.unwrap_or_else(|| LocatedServices::new(config, &self.located.registries));
+            self.upstreams.set_registries(self.located.registries.statuses());
         }
-        let has_new_names = self.follow_names(config, has_same_registries);
         let mut first_lookups = Vec::new();
         let routes = first_routes(config);
         for (number, wanted) in config.upstreams.iter().enumerate() {
@@ -101,7 +100,8 @@ impl UpstreamManager {
             });
             let running = kept.unwrap_or_else(|| {
                 let upstream = self.upstreams.get(&wanted.name);
-                let (tasks, first_lookup) = start(&upstream, wanted, (&config.dns, &self.registries), &connections);
+                let (tasks, first_lookup) =
+                    start(&upstream, wanted, (&config.dns, &self.located.registries), &connections);
                 first_lookups.extend(first_lookup.filter(|_| upstream.endpoints().is_empty()));
                 ManagedUpstream { config: Arc::clone(wanted), dns: config.dns.clone(), connections, _tasks: tasks }
             });
@@ -112,40 +112,51 @@ impl UpstreamManager {
             for first_lookup in first_lookups {
                 let _ = first_lookup.await;
             }
-            if let Some(names) = self.names.as_ref().filter(|_| has_new_names && self.services.is_empty()) {
-                names.changed().await;
+            if has_new_services && self.services.is_empty() && self.located.are_unknown() {
+                self.located.changed().await;
             }
         };
         let _ = timeout(FIRST_LOOKUP_TIMEOUT, all).await;
     }
 
-    /// Follows the names of all services if `discovery.locator` needs them. Returns true if they are followed anew.
-    fn follow_names(&mut self, config: &Config, has_same_registries: bool) -> bool {
-        let with_metadata = config.locator.as_ref().is_some_and(Locator::uses_metadata);
-        let has_same_names = self.names.is_some() && has_same_registries && self.has_metadata == with_metadata;
-        let has_new_names = config.locator.is_some() && !has_same_names;
-        if has_new_names || config.locator.is_none() {
-            self.names = has_new_names.then(|| self.registries.follow_names(with_metadata));
-            self.has_metadata = with_metadata;
-        }
-        has_new_names
-    }
-
-    /// Waits until the names of the services in the registries have changed. Without `discovery.locator` it waits for
-    /// ever.
+    /// Waits until the services in the registries have changed. Without `discovery.locator` it waits for ever.
     pub async fn services_changed(&self) {
-        match &self.names {
-            Some(names) => names.changed().await,
-            None => std::future::pending().await,
-        }
+        self.located.changed().await;
     }
 
     /// Returns the services in the registries: the last known ones until a registry has responded.
     pub fn services(&mut self) -> &Services {
-        if let Some(names) = self.names.as_ref().and_then(NamesSubscription::all) {
-            self.services = names;
+        if let Some(services) = self.located.all() {
+            self.services = services;
         }
         &self.services
+    }
+
+    /// Returns the services for `config`, which is not applied yet. Waits at most a second for the first response of a registry.
+    ///
+    /// # Errors
+    /// No registry has responded; the text describes them. [`awaited_services`](Self::awaited_services) tells when one does.
+    pub async fn services_for(&mut self, config: &Config) -> Result<Services, String> {
+        let awaited = self.awaited.take().filter(|awaited| awaited.fit(config));
+        let awaited =
+            self.awaited.insert(awaited.unwrap_or_else(|| LocatedServices::new(config, &self.located.registries)));
+        if awaited.are_unknown() {
+            let _ = timeout(FIRST_LOOKUP_TIMEOUT, awaited.changed()).await;
+        }
+        awaited.all().ok_or_else(|| awaited.describe())
+    }
+
+    /// Waits until the services of a configuration that was not applied for want of them have changed.
+    pub async fn awaited_services(&self) {
+        match &self.awaited {
+            Some(awaited) => awaited.changed().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits no more for services of a configuration that is not applied.
+    pub fn await_no_services(&mut self) {
+        self.awaited = None;
     }
 
     /// Returns the connection settings for health checks: those of the first `route` to the upstream.

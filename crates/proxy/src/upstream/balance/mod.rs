@@ -18,6 +18,7 @@ mod endpoint;
 mod endpoint_reports;
 mod endpoint_set;
 mod health;
+mod located_services;
 mod manager;
 pub mod policy;
 mod upstream;
