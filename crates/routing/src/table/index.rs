@@ -1,5 +1,6 @@
 //! An index of routes by the first segments of their paths and the last labels of their hosts.
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 
 use super::prefixes::{MAX_LABELS, PathPrefix, host_suffixes, path_prefixes};
@@ -81,7 +82,8 @@ impl Index {
     /// Returns the positions of all routes that can match, and of few others, in ascending order.
     pub(super) fn candidates(&self, request: &RequestView<'_>) -> Candidates<'_> {
         let mut candidates = Candidates::default();
-        self.root.collect(request.path.strip_prefix('/'), request.host(), &mut candidates);
+        let host = LazyCell::new(|| request.host());
+        self.root.collect(request.path.strip_prefix('/'), &host, &mut candidates);
         candidates.sorted()
     }
 
@@ -122,10 +124,16 @@ impl Node {
     }
 
     /// Adds the routes of this node, and of the nodes below it on the path `remaining`. The depth is at most [`MAX_DEPTH`].
-    fn collect<'i>(&'i self, remaining: Option<&str>, host: Option<&str>, candidates: &mut Candidates<'i>) {
+    /// The host is looked up for nodes with hosts only.
+    fn collect<'i, 'r, F: FnOnce() -> Option<&'r str>>(
+        &'i self,
+        remaining: Option<&str>,
+        host: &LazyCell<Option<&'r str>, F>,
+        candidates: &mut Candidates<'i>,
+    ) {
         candidates.push(&self.routes);
         if !self.texts.is_empty()
-            && let Some(host) = host
+            && let Some(host) = **host
         {
             let lists = suffixes(host).take(MAX_LABELS).filter_map(|suffix| self.texts.get(suffix));
             lists.for_each(|routes| candidates.push(routes));
