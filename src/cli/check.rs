@@ -45,8 +45,7 @@ pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mo
         proposal: None,
     };
     let code = configurations.iter().map(|files| output.check(files)).max().unwrap_or(OK);
-    output.finish();
-    ExitCode::from(code)
+    ExitCode::from(output.finish().max(code))
 }
 
 struct Output<'o> {
@@ -111,7 +110,7 @@ impl Output<'_> {
     /// Prints the diagnostics and the overlay file.
     fn problems(&mut self, files: &[PathBuf], report: &Report) {
         let _ = write!(self.err, "{}", report.render_at_most(self.max_problems, self.color));
-        if let Some(overlay) = self.proposed(files, report) {
+        if let Some((overlay, _)) = self.proposed(files, report) {
             let _ = write!(self.err, "\n{overlay}\n");
         }
     }
@@ -132,16 +131,23 @@ impl Output<'_> {
         code
     }
 
-    /// Prints the overlay file of all configurations, which has each section once.
-    fn finish(&mut self) {
+    /// Prints the overlay file of all configurations, which has each section once. One that lacks parts does not correct all errors.
+    fn finish(&mut self) -> u8 {
         let overlay = self.proposal.take().and_then(|(files, report)| self.proposed(&files, &report));
-        let _ = write!(self.out, "{}", overlay.unwrap_or_default());
+        let (overlay, others) = overlay.unwrap_or_default();
+        let _ = write!(self.out, "{overlay}");
+        if others == 0 {
+            return OK;
+        }
+        let _ = writeln!(self.err, "the overlay lacks {others} parts: `--max-problems 0` prints all of them");
+        INVALID
     }
 
-    fn proposed(&self, files: &[PathBuf], report: &Report) -> Option<String> {
+    /// Returns the overlay file, and the number of the parts that it lacks.
+    fn proposed(&self, files: &[PathBuf], report: &Report) -> Option<(String, usize)> {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        report.overlay(&names, self.command_line.profiles.as_deref())
+        report.overlay_at_most(&names, self.command_line.profiles.as_deref(), self.max_problems)
     }
 }
 
@@ -217,5 +223,32 @@ mod tests {
         assert_eq!(err.matches(": error: ").count(), 2, "{err}");
         assert_eq!(err.matches(": warning: ").count(), 1, "{err}");
         assert!(err.ends_with("\nand 4 more: 4 warnings; `tollgate check --max-problems 0` shows more\n"), "{err}");
+    }
+
+    #[test]
+    fn an_overlay_that_lacks_parts_is_no_success() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("application.yml");
+        let route = |at| format!("- {{id: r{at}, uri: 'lb://s{at}', predicates: [Path=/{at}]}}\n");
+        std::fs::write(&file, format!("spring.cloud.gateway.routes:\n{}", (0..5).map(route).collect::<String>()))
+            .unwrap();
+        for (max_problems, code) in [(3, INVALID), (5, OK)] {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let command_line = &CommandLine::default();
+            let (out_now, err_now) = (&mut out, &mut err);
+            let mut output = Output {
+                mode: Mode::Overlay,
+                max_problems,
+                color: false,
+                command_line,
+                out: out_now,
+                err: err_now,
+                proposal: None,
+            };
+            assert_eq!((output.check(std::slice::from_ref(&file)), output.finish()), (OK, code));
+            let (out, err) = (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap());
+            assert_eq!(out.contains("# 2 more are missing"), code == INVALID, "{out}");
+            assert_eq!(err.contains("the overlay lacks 2 parts"), code == INVALID, "{err}");
+        }
     }
 }

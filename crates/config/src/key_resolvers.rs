@@ -1,6 +1,6 @@
 //! Key resolvers: the named ones under `key-resolvers:`, and those that limiters refer to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
@@ -8,7 +8,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
-use crate::diagnostics::{Diagnostics, Missing, Reported, Section, closest, reasons, yaml_key};
+use crate::diagnostics::{Diagnostics, Missing, Reported, Section, reasons, yaml_key};
 use crate::sections::forwarding::Underscores;
 use crate::sections::jwt::check::Tokens;
 use crate::spring::proposals::{self, Proposal};
@@ -44,6 +44,8 @@ const DEFAULT: &str = "default";
 /// Key resolvers that the filters of a file can name.
 pub(crate) struct KeyResolvers<'t> {
     named: BTreeMap<String, KeyResolver>,
+    /// Names by their common form.
+    spellings: HashMap<String, String>,
     tokens: &'t Tokens,
     underscores: Underscores,
 }
@@ -56,7 +58,8 @@ impl<'t> KeyResolvers<'t> {
         underscores: Underscores,
         diagnostics: &mut Diagnostics,
     ) -> Self {
-        let mut resolvers = Self { named: BTreeMap::new(), tokens, underscores };
+        let spellings = raw.keys().rev().map(|name| (canonical(name), name.clone())).collect();
+        let mut resolvers = Self { named: BTreeMap::new(), spellings, tokens, underscores };
         let mut resolver_by_name = BTreeMap::new();
         for (name, node) in raw {
             // One cannot name another.
@@ -132,11 +135,11 @@ impl<'t> KeyResolvers<'t> {
     }
 
     fn bean(&self, name: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
-        let is_it = |known: &str| known == name || canonical(known) == canonical(name);
-        if let Some((_, resolver)) = self.named.iter().find(|(known, _)| is_it(known)) {
+        let known = self.named.get(name).or_else(|| self.named.get(self.spellings.get(&canonical(name))?));
+        if let Some(resolver) = known {
             return Ok(resolver.clone());
         }
-        let near = closest(name, self.named.keys().map(String::as_str));
+        let near = diagnostics.closest(name, self.named.keys().map(String::as_str));
         let Proposal { value, comment } = proposals::resolver(name);
         let reason = if comment.is_empty() { String::new() } else { format!(" ({comment})") };
         let help = match near {

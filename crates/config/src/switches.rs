@@ -3,7 +3,7 @@
 //! They are removed from the tree before the raw structs are read, so that the structs need no fields for them.
 
 use crate::de::units::parse_flag;
-use crate::diagnostics::{Diagnostics, Reported, closest};
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::spec::FilterSpec;
 use crate::spring::names::KnownNames;
 use crate::yaml::key::canonical;
@@ -153,8 +153,9 @@ fn meaning(
         ComponentKind::GlobalFilter => GLOBAL_FILTERS.iter().map(|(name, _)| (*name).to_owned()).collect(),
     };
     if !component_names.iter().any(|known| is(known)) {
-        let near =
-            closest(name, component_names.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
+        let near = diagnostics
+            .closest(name, component_names.iter().map(String::as_str))
+            .map(|near| format!("did you mean `{near}`?"));
         diagnostics
             .mistake(at.key(), format!("`{setting}` switches off what does not exist"))
             .help(near.unwrap_or_else(|| "remove it".to_owned()));

@@ -111,8 +111,12 @@ fn report(node: &Node, written: &str, meant: &str, diagnostics: &mut Diagnostics
 
 /// Returns true for another name with two typing errors at most, one in short names.
 fn is_misspelled(key: &str, name: &str) -> bool {
-    let distance = strsim::damerau_levenshtein(&canonical(key), &canonical(name));
-    (1..=name.len() / 3).contains(&distance)
+    let most = name.len() / 3;
+    let (key, name) = (canonical(key), canonical(name));
+    // Most keys are told apart by their lengths.
+    key.len().abs_diff(name.len()) <= 3 * most
+        && key.chars().count().abs_diff(name.chars().count()) <= most
+        && (1..=most).contains(&strsim::damerau_levenshtein(&key, &name))
 }
 
 fn keys(node: &Node) -> impl Iterator<Item = &str> {

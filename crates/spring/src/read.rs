@@ -14,7 +14,7 @@ use crate::source::placeholder::{self, Resolution};
 use crate::source::{command_line, environment, host, numbers, random};
 use crate::translate::{self, Explicit};
 use crate::{comma_lists, misspelled, properties, stand_ins};
-use tollgate_document::diagnostics::{Diagnostics, Format, Severity, SourceText, UnknownKey, closest};
+use tollgate_document::diagnostics::{Diagnostics, Format, Severity, SourceText, UnknownKey};
 use tollgate_document::yaml::key::canonical;
 use tollgate_document::yaml::{NameIndex, Node};
 
@@ -128,7 +128,7 @@ impl Tree {
             // In our own form, a name like one of ours is a misspelling of it.
             let is_misspelled = self.form == Form::Own
                 && !properties::names(&path, path.len())
-                && closest(name, key.fields.iter().copied()).is_some();
+                && diagnostics.closest(name, key.fields.iter().copied()).is_some();
             // Anchors that other settings repeat, as in files of Docker Compose.
             let is_extension = self.form == Form::Own && path.len() == 1 && name.starts_with("x-");
             if is_extension && !is_misspelled {
@@ -139,11 +139,11 @@ impl Tree {
             }
             let meant = match (self.form, key.path.as_slice()) {
                 (Form::Own, [name]) => misspelled::meaning(name),
-                (Form::Spring, _) if properties::is_springs(key) => {
+                (Form::Spring, _) if properties::is_springs(key, diagnostics) => {
                     skipped.push((key.path.join("."), key.span));
                     continue;
                 }
-                (Form::Spring, [name]) if closest(&canonical(name), ["webflux"]).is_some() => {
+                (Form::Spring, [name]) if diagnostics.closest(&canonical(name), ["webflux"]).is_some() => {
                     Some("spring.cloud.gateway.server.webflux")
                 }
                 _ => None,

@@ -10,10 +10,10 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 83_644),
+    (ALL, 84_040),
     ("config", 16_667),
-    ("spring", 4_809),
-    ("document", 3_263),
+    ("spring", 5_076),
+    ("document", 3_300),
     ("proxy", 14_570),
     ("limiter", 12_261),
     ("filters", 9_836),

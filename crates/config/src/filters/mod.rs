@@ -22,7 +22,7 @@ use std::cell::Cell;
 
 pub(crate) use self::circuit_breaker::configure_breaker;
 pub use self::row::Entry;
-use crate::diagnostics::{Diagnostics, Missing, Reported, Section, Severity, closest, is_misspelled, similar};
+use crate::diagnostics::{Diagnostics, Missing, Reported, Section, Severity, is_misspelled, similar};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, FilterContext, FilterInput};
 use crate::rate_limiter;
@@ -106,7 +106,7 @@ fn report_unknown(spec: &FilterSpec<'_>, diagnostics: &mut Diagnostics) -> Repor
         };
         return error.reported_with(refusal.instead);
     }
-    let near = closest(name, names());
+    let near = diagnostics.closest(name, names());
     let may_be_java = diagnostics.mistakes == Severity::Warning;
     let mut error = diagnostics.error(spec.span, format!("unknown filter `{name}`")).unknown_component(name);
     // A stand-in is for a filter of a Spring application. A misspelled name is corrected: without its filter, a limit would go.

@@ -5,7 +5,7 @@ use tollgate_filters::secure_headers;
 use tollgate_filters::secure_headers::SecureHeader;
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, Reported, closest};
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::for_all_routes::RawSecureHeaders;
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
@@ -115,12 +115,9 @@ fn headers(names: &[Spanned<String>], diagnostics: &mut Diagnostics) -> Vec<Secu
         let name = name.trim();
         match SecureHeader::ALL.into_iter().find(|header| header.as_str().eq_ignore_ascii_case(name)) {
             Some(header) => headers.push(header),
-            None => diagnostics.mistake(*span, format!("`{name}` is not a header of `SecureHeaders`")).help(
-                match closest(name, names_of_all) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("known here: {}", names_of_all.join(", ")),
-                },
-            ),
+            None => diagnostics
+                .mistake(*span, format!("`{name}` is not a header of `SecureHeaders`"))
+                .suggest(name, &names_of_all),
         }
     }
     headers

@@ -3,7 +3,7 @@
 use http::Method;
 
 use crate::de::{canonical, same_name};
-use crate::diagnostics::{Diagnostics, Reported, closest};
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::predicates::row::{Checked, PredicateInput, take_named};
 use crate::spec::PredicateSpec;
 use crate::spec::single_values::flag;
@@ -100,7 +100,7 @@ pub(super) fn methods(spec: &PredicateSpec<'_>, diagnostics: &mut Diagnostics) {
         let is_method = Method::from_bytes(method.as_bytes()).is_ok();
         if !is_usual
             && is_method
-            && let Some(near) = closest(method, USUAL)
+            && let Some(near) = diagnostics.closest(method, USUAL)
         {
             diagnostics.warn(arg.span, format!("unknown method `{method}`")).did_you_mean(method, near);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::diagnostics::{Diagnostics, Reported, closest, reasons};
+use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::predicates::checks::{methods, path, warn_of_commas, weight};
 use crate::predicates::context::PredicateContext;
 use crate::predicates::row::{Check, Entry, PredicateInput, check_row};
@@ -54,9 +54,10 @@ fn report_unknown(spec: &PredicateSpec<'_>, diagnostics: &mut Diagnostics) -> Re
         return diagnostics.error(spec.span, message).reported_with(refusal.instead);
     }
     let all = names().collect::<Vec<_>>().join(", ");
+    let near = diagnostics.closest(name, names());
     let error = diagnostics.error(spec.span, format!("unknown predicate `{name}`")).unknown_component(name);
     let reported = error.reported();
-    match closest(name, names()) {
+    match near {
         Some(near) => error.did_you_mean(name, near),
         None => error.help(format!(
             "a Java class of the application, such as `{name}RoutePredicateFactory`, does not run here, and without it the route would match more requests; predicates: {all}"

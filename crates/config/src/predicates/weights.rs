@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostics::{Diagnostics, closest};
+use crate::diagnostics::Diagnostics;
 use crate::yaml::Span;
 use tollgate_routing::Predicate;
 
@@ -41,7 +41,7 @@ impl Groups {
                     .help("give one of them a weight above 0");
             } else if rest.is_empty() {
                 let others = self.0.keys().map(String::as_str).filter(|other| other != name);
-                let near = closest(name, others).map(|near| format!("did you mean group `{near}`?"));
+                let near = diagnostics.closest(name, others).map(|near| format!("did you mean group `{near}`?"));
                 diagnostics
                     .note(
                         first.at,

@@ -1,6 +1,6 @@
 //! `plans`, `plan-resolver` and `default-plan`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use crate::de::argument_value::Given;
@@ -43,7 +43,7 @@ pub(super) fn plans(
     let resolver = resolver(args, plans.span, &names, context, diagnostics);
     let default = match args.default_plan.checked()? {
         None => None,
-        Some(plan) => Some(existing(plan, &names, diagnostics)?),
+        Some(plan) => Some(existing(plan, (&names.iter().copied().collect(), &names), diagnostics)?),
     };
     let resolver = resolver?;
     let sets = sets.into_iter().collect::<Result<_, Reported>>()?;
@@ -114,8 +114,12 @@ fn by_key(
                 .help("remove one");
         }
         // All are checked, so that all errors are reported.
-        let plans: Vec<Result<(String, String), Reported>> =
-            table.value.iter().map(|(key, plan)| Ok((key.clone(), existing(plan, names, diagnostics)?))).collect();
+        let known: HashSet<&str> = names.iter().copied().collect();
+        let plans: Vec<Result<(String, String), Reported>> = table
+            .value
+            .iter()
+            .map(|(key, plan)| Ok((key.clone(), existing(plan, (&known, names), diagnostics)?)))
+            .collect();
         return plans.into_iter().collect::<Result<HashMap<_, _>, _>>().map(PlanResolver::Table);
     }
     let Some(key) = args.redis_hash.checked()? else { return Err(report_no_resolver(at, diagnostics)) };
@@ -142,9 +146,13 @@ fn report_no_resolver(at: Span, diagnostics: &mut Diagnostics) -> Reported {
 }
 
 /// Returns the name of an existing plan, or reports an unknown one.
-fn existing(plan: &Spanned<String>, names: &[&str], diagnostics: &mut Diagnostics) -> Result<String, Reported> {
+fn existing(
+    plan: &Spanned<String>,
+    (known, names): (&HashSet<&str>, &[&str]),
+    diagnostics: &mut Diagnostics,
+) -> Result<String, Reported> {
     let name = plan.value.trim();
-    if !names.contains(&name) {
+    if !known.contains(name) {
         let error = diagnostics.error(plan.span, format!("unknown plan `{name}`"));
         let reported = error.reported();
         error.suggest(name, names);

@@ -7,7 +7,7 @@ use tollgate_limiter::rule::{Algorithm, Calendar, FixedWindow, LeakyBucket, Quot
 
 use crate::de::argument_value::Given;
 use crate::de::canonical;
-use crate::diagnostics::{Diagnostics, Reported, suggest};
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::RuleArgs;
 use crate::rate_limiter::value_enums::{Align, CalendarWord, Window};
 use crate::spec::argument_types::{MAX_COUNT, Rate, TimeArgument};
@@ -67,7 +67,7 @@ fn report_foreign_fields(args: &RuleArgs, algorithm: Algorithm, diagnostics: &mu
             .filter(|algorithm| fields(**algorithm).contains(&field))
             .map(|algorithm| format!("`{}`", algorithm.as_str()))
             .collect();
-        let help = format!("{} (`{field}` belongs to {})", suggest(field, allowed), owners.join(", "));
+        let help = format!("{} (`{field}` belongs to {})", diagnostics.suggest(field, allowed), owners.join(", "));
         let error = diagnostics.error(span.key(), format!("`{field}` is not a field of `{name}`"));
         result = Err(error.reported_with(help));
     }

@@ -4,7 +4,7 @@ use http::HeaderName;
 use tollgate_filters::edit::Edit;
 use tollgate_routing::Predicate;
 
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::Diagnostics;
 use crate::filters::model::{Filter, FilterPosition};
 use crate::spec::FilterSpec;
 use crate::yaml::Span;
@@ -58,9 +58,12 @@ pub(super) fn check_variables(
         let arg = spec.args.iter().find(|arg| names_variable(&arg.value, name));
         let at = arg.map_or(spec.span, |arg| arg.span);
         let outcome = listed.filter.without_variable();
-        diagnostics
-            .mistake(at, format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}"))
-            .help(if set.is_empty() { format!("`Path=/{{{name}}}/**` sets it") } else { suggest(name, &set) });
+        let message = format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}");
+        let help = diagnostics.mistake(at, message);
+        match set.is_empty() {
+            true => help.help(format!("`Path=/{{{name}}}/**` sets it")),
+            false => help.suggest(name, &set),
+        }
     }
 }
 

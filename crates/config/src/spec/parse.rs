@@ -1,7 +1,7 @@
 //! Text or map to [`Spec`].
 
 use crate::de::canonical;
-use crate::diagnostics::{Diagnostics, Reported, closest};
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::spec::definition::{Arg, Spec};
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -103,12 +103,13 @@ impl Syntax {
                     NodeKind::Map(_) | NodeKind::Null => args = Some(value),
                     _ => report_not_a_map(value, diagnostics),
                 },
-                _ => diagnostics.mistake(value.span.key(), format!("unknown key `{key}`")).help(
-                    match closest(key, ["name", "args"]) {
+                _ => {
+                    let help = match diagnostics.closest(key, ["name", "args"]) {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => "put arguments under `args:`".to_owned(),
-                    },
-                ),
+                    };
+                    diagnostics.mistake(value.span.key(), format!("unknown key `{key}`")).help(help);
+                }
             }
         }
         let Some((name, span)) = name else {

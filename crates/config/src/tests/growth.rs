@@ -132,6 +132,63 @@ fn routes_with_three_mistakes_each() {
     });
 }
 
+/// Names that resemble many known ones: their suggestions share one budget of comparisons.
+#[test]
+fn suggestions_have_a_bound() {
+    let steps = |text: String| {
+        steps::of(|| drop(parse("a.yaml", &text, &|_| None).map_or_else(|report| report, |loaded| loaded.notes)))
+    };
+    let known = |head: &str, count, value: &str| lines(head, count, |at| format!("  name{at}: {value}"));
+    let limiter =
+        |at| format!("{{name: RequestRateLimiter, args: {{replenish-rate: 1, key-resolver: '#{{@nxme{at}}}'}}}}");
+    let route = |at, uri: &str, filters: &str| {
+        format!("- {{id: s{at}, uri: '{uri}', predicates: [Path=/s{at}], filters: [{filters}]}}")
+    };
+    let files: [&dyn Fn(usize) -> String; 3] = [
+        &|count| {
+            known("upstreams:\n", count, "{endpoints: ['http://a']}")
+                + &lines("routes:\n", count, |at| route(at, &format!("lb://nxme{at}"), ""))
+        },
+        &|count| {
+            known("key-resolvers:\n", count, "ip") + &lines("routes:\n", count, |at| route(at, "echo:", &limiter(at)))
+        },
+        &|count| {
+            lines("routes:\n", count, |at| {
+                format!("- {{id: s{at}, uri: 'echo:', predicates: [Path=/s{at}, 'Weight=g{at},1']}}")
+            })
+        },
+    ];
+    for (number, file) in files.into_iter().enumerate() {
+        let (usual, fivefold) = (steps(file(1_000)), steps(file(5_000)));
+        assert!(fivefold <= 6 * usual, "file {number}: {usual} steps, five times the size: {fivefold}");
+    }
+}
+
+#[test]
+fn lists_that_replace_each_other() {
+    grows_linearly("a.yaml", |count| {
+        lines("", count, |at| format!("---\nroutes: [{{id: s{at}, uri: 'echo:', predicates: [Path=/s{at}]}}]"))
+    });
+    grows_linearly("a.yaml", |count| {
+        let list = |name: &str| lines("default-filters:\n", count, |at| format!("- AddRequestHeader={name}{at}, 1"));
+        format!("{}---\n{}routes: []\n", list("X-A"), list("X-B"))
+    });
+}
+
+/// What a report shows does not grow with the file: long lists in messages, and parts of the overlay.
+#[test]
+fn a_report_has_a_bound() {
+    let text = lines("spring.cloud.gateway.routes:\n", 3_000, |at| {
+        format!("- {{id: s{at}, uri: 'lb://name-{at}', predicates: [Path=/s{at}]}}")
+    }) + &lines("", 3_000, |at| format!("application-{at}: {{a: 1}}"));
+    let notes = parse("application.yml", &text, &|_| None).unwrap().notes;
+    assert!(notes.list().iter().all(|found| found.message.len() < 4_100), "a message lists all sections");
+    assert!(notes.render(false).len() < 200_000);
+    let (overlay, others) = notes.overlay_at_most(&["application.yml"], None, 100).unwrap();
+    assert!((others, overlay.lines().count() < 120) == (2_900, true), "{others} {overlay}");
+    assert!(overlay.ends_with("# 2900 more are missing; `--max-problems 0` names them\n"), "{overlay}");
+}
+
 #[test]
 fn lines_that_are_ever_deeper() {
     grows_linearly("a.yaml", |count| {

@@ -8,6 +8,7 @@ use crate::diagnostics::lines;
 use crate::diagnostics::missing::{Missing, Section};
 use crate::diagnostics::report::{Diagnostic, Facts, Report, Severity};
 use crate::diagnostics::secrets::{self, Secret};
+use crate::diagnostics::suggest::Budget;
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::{UnknownKey, UnknownName};
 use crate::yaml::{Node, Problem, Span};
@@ -31,6 +32,7 @@ pub struct Diagnostics {
     muted: HashSet<u32>,
     /// The first document.
     pub root: Span,
+    pub(super) suggestions: Budget,
 }
 
 /// A diagnostic whose line is not yet known.
@@ -43,8 +45,8 @@ pub(super) struct Pending {
     pub(super) help: Option<String>,
     /// Name that the message reports as not known.
     pub(super) unknown: Option<UnknownName>,
-    /// Text and second position that end the message.
-    pub(super) beside: Option<(String, Span)>,
+    /// Texts that end the message, each with the position behind it.
+    pub(super) beside: Vec<(String, Option<Span>)>,
     /// Sections of the application, which end the message with their lines.
     pub(super) sections: Vec<(String, Span)>,
     /// Parts of an application that are missing; the first one is reported once.
@@ -159,15 +161,15 @@ impl Diagnostics {
 
     fn push(&mut self, severity: Severity, at: Option<Span>, message: String) -> Help<'_> {
         if at.is_some_and(|span| self.muted.contains(&span.node)) {
-            return Help::of(None);
+            return Help::of(None, &self.suggestions);
         }
         if self.kept.of(severity) >= MAX_LISTED {
             self.unlisted.add(severity);
-            return Help::of(None);
+            return Help::of(None, &self.suggestions);
         }
         self.kept.add(severity);
         self.pending.push(Pending { severity, at, message, ..Pending::default() });
-        Help::of(self.pending.last_mut())
+        Help::of(self.pending.last_mut(), &self.suggestions)
     }
 
     /// Names the missing parts that are other values of the properties at their places. Drops those of no property.
@@ -260,9 +262,10 @@ impl Diagnostics {
             .map(|pending| {
                 let (file, line, column) = pending.at.map_or((0, 0, 0), place);
                 let mut message = pending.message;
-                if let Some((words, span)) = pending.beside {
-                    let (file, line, column) = place(span);
-                    message.push_str(&format!("{words} {}", text.name(file)));
+                for (words, span) in pending.beside {
+                    message.push_str(&words);
+                    let Some((file, line, column)) = span.map(place) else { continue };
+                    message.push_str(&format!(" {}", text.name(file)));
                     if line > 0 {
                         message.push_str(&format!(":{line}:{column}"));
                     }

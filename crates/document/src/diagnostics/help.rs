@@ -1,13 +1,17 @@
 //! Additions to the diagnostic just reported.
 
-use crate::diagnostics::collect::Pending;
+use crate::diagnostics::collect::{Diagnostics, Pending};
 use crate::diagnostics::missing::Missing;
-use crate::diagnostics::suggest;
+use crate::diagnostics::suggest::{self, Budget};
 use crate::diagnostics::unknown::{UnknownKind, UnknownName};
 use crate::yaml::Span;
 
 /// The diagnostic just reported, to add a help text to.
-pub struct Help<'s>(Option<&'s mut Pending>);
+pub struct Help<'s> {
+    /// `None` for a diagnostic that was dropped.
+    pending: Option<&'s mut Pending>,
+    budget: &'s Budget,
+}
 
 /// Proof that an error was collected: the caller has nothing to add. [`Help::reported`] returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +25,13 @@ impl Reported {
 }
 
 impl<'s> Help<'s> {
-    /// Additions to `pending`, or to nothing for a diagnostic that was dropped.
-    pub(super) fn of(pending: Option<&'s mut Pending>) -> Self {
-        Self(pending)
+    pub(super) fn of(pending: Option<&'s mut Pending>, budget: &'s Budget) -> Self {
+        Self { pending, budget }
     }
 
     /// Changes the diagnostic.
     pub(super) fn with(mut self, change: impl FnOnce(&mut Pending)) -> Self {
-        if let Some(pending) = &mut self.0 {
+        if let Some(pending) = &mut self.pending {
             change(pending);
         }
         self
@@ -53,7 +56,12 @@ impl<'s> Help<'s> {
 
     /// Adds `words` and the place of `span` to the message.
     pub fn beside(self, words: impl Into<String>, span: Span) -> Self {
-        self.with(|pending| pending.beside = Some((words.into(), span)))
+        self.with(|pending| pending.beside.push((words.into(), Some(span))))
+    }
+
+    /// Adds `words` behind the places of the message.
+    pub fn ending(self, words: impl Into<String>) -> Self {
+        self.with(|pending| pending.beside.push((words.into(), None)))
     }
 
     /// Adds sections of the application to the message, each with its line.
@@ -81,10 +89,10 @@ impl<'s> Help<'s> {
 
     /// Suggests a similar or abbreviated name for `typed`, or lists all candidates.
     pub fn suggest(self, typed: &str, candidates: &[&str]) {
-        if self.0.is_none() {
+        if self.pending.is_none() {
             return;
         }
-        match suggest::suggestion(typed, candidates) {
+        match suggest::suggestion(typed, candidates, self.budget) {
             (_, Some(meant)) => self.did_you_mean(typed, meant),
             (list, None) => self.help(list),
         }
@@ -93,5 +101,18 @@ impl<'s> Help<'s> {
     /// Adds a help text: the remedy.
     pub fn help(self, help: impl Into<String>) {
         self.with(|pending| pending.help = Some(help.into()));
+    }
+}
+
+impl Diagnostics {
+    /// Returns the candidate most similar to `typed`, if it is close enough to be a typing error, and if the suggestions of the
+    /// report have not taken too much work yet.
+    pub fn closest<'c>(&self, typed: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+        suggest::closest(typed, candidates, &self.suggestions)
+    }
+
+    /// Returns ``did you mean `x`?`` for a similar or abbreviated name, or a list of the candidates.
+    pub fn suggest(&self, typed: &str, candidates: &[&str]) -> String {
+        suggest::suggestion(typed, candidates, &self.suggestions).0
     }
 }

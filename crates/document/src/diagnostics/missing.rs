@@ -1,6 +1,6 @@
 //! Parts of an application that a file refers to but lacks, and the overlay file that adds them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 
 use crate::yaml::key::canonical;
@@ -69,12 +69,20 @@ impl Section {
     }
 }
 
-/// Returns an overlay file with the `missing` parts of `files`, which are read with `profiles`. `None` if no part has a
-/// proposed value.
-pub(super) fn overlay(missing: &[Missing], files: &[&str], profiles: Option<&str>) -> Option<String> {
+/// Returns an overlay file with the `missing` parts of `files`, which are read with `profiles`: `max` of them, and the number of
+/// the others. `None` if no part has a proposed value.
+pub(super) fn overlay(
+    missing: &[Missing],
+    files: &[&str],
+    profiles: Option<&str>,
+    max: usize,
+) -> Option<(String, usize)> {
+    let mut seen = HashSet::new();
+    let parts: Vec<&Missing> = missing.iter().filter(|part| seen.insert((part.section, &part.name))).collect();
+    let others = parts.len().saturating_sub(max);
     let mut sections: BTreeMap<Section, BTreeMap<&str, &Missing>> = BTreeMap::new();
-    for part in missing {
-        sections.entry(part.section).or_default().entry(&part.name).or_insert(part);
+    for part in parts.into_iter().take(max) {
+        sections.entry(part.section).or_default().insert(&part.name, part);
     }
     if !missing.iter().any(Missing::is_proposed) {
         return None;
@@ -111,7 +119,10 @@ pub(super) fn overlay(missing: &[Missing], files: &[&str], profiles: Option<&str
         }
         yaml.push_str(&lines);
     }
-    Some(yaml)
+    if others > 0 {
+        let _ = writeln!(yaml, "# {others} more are missing; `--max-problems 0` names them");
+    }
+    Some((yaml, others))
 }
 
 /// Returns `name` as one YAML key. Brackets keep its dots from separating levels.
@@ -161,8 +172,10 @@ mod tests {
             &[part("a\nroutes: []"), part("no"), part("a.b"), part("ok")],
             &["a b.yml", "c\n'd.yml"],
             Some("a,b c"),
+            4,
         );
-        let yaml = yaml.unwrap();
+        let (yaml, others) = yaml.unwrap();
+        assert_eq!(others, 0);
         assert!(
             yaml.contains("check 'a b.yml' --config 'c?'\\''d.yml' --config overlay.yaml --profile 'a,b c'\n"),
             "{yaml}"
@@ -170,6 +183,11 @@ mod tests {
         for line in ["  \"[a\\nroutes: []]\": ip\n", "  \"[no]\": ip\n", "  \"[a.b]\": ip\n", "  ok: ip\n"] {
             assert!(yaml.contains(line), "{yaml}");
         }
-        assert_eq!(overlay(&[], &["a.yml"], None), None);
+        assert_eq!(overlay(&[], &["a.yml"], None, 4), None);
+        let (yaml, others) = overlay(&[part("a"), part("b"), part("a"), part("c")], &[], None, 2).unwrap();
+        assert!(
+            others == 1 && yaml.ends_with("  b: ip\n# 1 more are missing; `--max-problems 0` names them\n"),
+            "{yaml}"
+        );
     }
 }

@@ -22,7 +22,7 @@ pub use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted, yam
 pub use render::MAX_SHOWN;
 pub use report::{Diagnostic, Report, Severity};
 pub use secrets::{NAMED_VALUES, SecretValues, is_secret_key, is_secret_name, without_scheme};
-pub use suggest::{closest, is_misspelled, similar, suggest};
+pub use suggest::{is_misspelled, similar};
 pub use text::{ACCEPTED, DocumentId, Format, Import, Outcome, SourceFile, SourceText};
 pub use unknown::{UnknownKey, UnknownKind, UnknownName};
 

@@ -13,6 +13,9 @@ use crate::diagnostics::secrets::{OwnWords, Secret, SecretValues, Secrets, Unkno
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
 
+/// Bytes of a message, and of a help.
+const MAX_TEXT: usize = 4_000;
+
 /// Severity of a [`Diagnostic`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
@@ -104,7 +107,7 @@ impl Report {
             let line = line.map(|line| (line.clone(), line.start + problem.column.saturating_sub(1)));
             let mask = |message: &str| escaped(secrets.mask_message(message, line.clone(), &values));
             problem.message = mask(&problem.message);
-            problem.help = problem.help.take().map(|help| mask(&help));
+            problem.help = problem.help.take().map(|help| cut(mask(&help)));
             let may_be_accepted = problem.severity == Severity::Warning || problem.is_mistake;
             if may_be_accepted
                 && has_acceptances
@@ -116,6 +119,7 @@ impl Report {
                 // Without acceptances, it has been counted as an error, unless the overlay corrects it.
                 facts.has_other_errors |= has_acceptances;
             }
+            problem.message = cut(std::mem::take(&mut problem.message));
         }
         drop(files);
         Self { text: Box::new(text), list: repeats::join(list), facts: Box::new(facts), secrets, values }
@@ -175,7 +179,14 @@ impl Report {
     /// filters. Its comment has the commands that use it, with `profiles`. `None` if nothing is missing.
     #[must_use]
     pub fn overlay(&self, files: &[&str], profiles: Option<&str>) -> Option<String> {
-        missing::overlay(&self.facts.missing, files, profiles).map(|overlay| self.values.mask(&overlay))
+        self.overlay_at_most(files, profiles, usize::MAX).map(|(overlay, _)| overlay)
+    }
+
+    /// Returns the overlay as [`overlay`](Self::overlay), with `max` parts, and the number of the others.
+    #[must_use]
+    pub fn overlay_at_most(&self, files: &[&str], profiles: Option<&str>, max: usize) -> Option<(String, usize)> {
+        let (overlay, others) = missing::overlay(&self.facts.missing, files, profiles, max)?;
+        Some((self.values.mask(&overlay), others))
     }
 
     /// Returns true if placeholders lack values that an overlay can have.
@@ -206,6 +217,16 @@ impl Report {
     pub fn has_errors(&self) -> bool {
         self.facts.unlisted.of(Severity::Error) > 0 || self.list.iter().any(|p| p.severity == Severity::Error)
     }
+}
+
+/// Returns the first [`MAX_TEXT`] bytes of `text`: a message may list all keys of a file.
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        let end = (0..=MAX_TEXT).rev().find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+        text.push('…');
+    }
+    text
 }
 
 /// Returns the secrets of each file, with those that are `resolved`.

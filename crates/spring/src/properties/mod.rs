@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use tollgate_document::diagnostics::UnknownKey;
-use tollgate_document::diagnostics::{Diagnostics, Severity, closest};
+use tollgate_document::diagnostics::{Diagnostics, Severity};
 use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{NameIndex, Node, NodeKind};
 
@@ -125,11 +125,12 @@ const SPRINGS_KEYS: [&str; 5] =
     ["deregister", "eurekaconnectionidletimeoutseconds", "healthcheckurl", "homepageurl", "statuspageurl"];
 
 /// Returns true for an unknown key of a shared section that resembles none of ours.
-pub fn is_springs(unknown: &UnknownKey) -> bool {
+pub fn is_springs(unknown: &UnknownKey, diagnostics: &Diagnostics) -> bool {
     let section = unknown.path.first().map_or("", String::as_str).to_ascii_lowercase();
     let name = unknown.path.last().map_or("", String::as_str);
     let is_known = SPRINGS_KEYS.contains(&canonical(name).as_str());
-    SHARED_SECTIONS.contains(&section.as_str()) && (is_known || closest(name, unknown.fields.iter().copied()).is_none())
+    SHARED_SECTIONS.contains(&section.as_str())
+        && (is_known || diagnostics.closest(name, unknown.fields.iter().copied()).is_none())
 }
 
 #[cfg(test)]

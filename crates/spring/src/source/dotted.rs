@@ -20,7 +20,7 @@ fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
     let span = node.span;
     let kind = match node.kind {
         NodeKind::Map(entries) => {
-            let mut result = Node { span, kind: NodeKind::Map(Vec::with_capacity(entries.len())) };
+            let mut result: Vec<(String, Node)> = Vec::with_capacity(entries.len());
             let mut names = NameIndex::relaxed();
             for (key, value) in entries {
                 let mut value = expand_keys(value, form, diagnostics);
@@ -33,13 +33,17 @@ fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
                 let mut steps = split(&key);
                 let first = if steps.is_empty() { key } else { steps.remove(0) };
                 value = nested(steps.iter().map(String::as_str), value);
-                if is_taken(&result, &mut names, &first, &value, form) {
-                    diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
+                match names.find(&result, &first) {
+                    Some(known) => {
+                        if is_taken(&result[known].1, &value, form) {
+                            diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
+                        }
+                        merge_indexed(&mut result[known].1, value, names.below(known), form);
+                    }
+                    None => result.push((first, value)),
                 }
-                let one = Node { span, kind: NodeKind::Map(vec![(first, value)]) };
-                merge_indexed(&mut result, one, &mut names, form);
             }
-            result.kind
+            NodeKind::Map(result)
         }
         NodeKind::Seq(items) => {
             NodeKind::Seq(items.into_iter().map(|item| expand_keys(item, form, diagnostics)).collect())
@@ -56,16 +60,12 @@ pub(crate) fn nested<'s>(steps: impl DoubleEndedIterator<Item = &'s str>, value:
         .fold(value, |node, step| Node { span: node.span.again(), kind: NodeKind::Map(vec![(step.to_owned(), node)]) })
 }
 
-/// Returns true if `map` has `key` already, in any spelling, and the two values cannot be merged. In a Spring file, a text
-/// and a map can: see [`OWN_VALUE`].
-fn is_taken(map: &Node, names: &mut NameIndex, key: &str, value: &Node, form: Form) -> bool {
-    let NodeKind::Map(entries) = &map.kind else { return false };
-    names.find(entries, key).and_then(|at| entries.get(at)).is_some_and(|(_, old)| {
-        let maps = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Map(_)));
-        let lists = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Seq(_)));
-        let is_own_value = form == Form::Spring && maps[0] != maps[1] && lists == [false, false];
-        maps != [true, true] && !is_own_value
-    })
+/// Returns true if two values of one key cannot be merged. In a Spring file, a text and a map can: see [`OWN_VALUE`].
+fn is_taken(old: &Node, value: &Node, form: Form) -> bool {
+    let maps = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Map(_)));
+    let lists = [&old.kind, &value.kind].map(|kind| matches!(kind, NodeKind::Seq(_)));
+    let is_own_value = form == Form::Spring && maps[0] != maps[1] && lists == [false, false];
+    maps != [true, true] && !is_own_value
 }
 
 /// Turns every map of indices below `node` into a list.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::Diagnostics;
 
 /// Settings of one name, possibly based on those of another.
 pub(super) trait Based: Clone + Default {
@@ -43,11 +43,11 @@ pub(super) fn resolved<T: Based, C>(
 fn named<T: Based>(base: &Spanned<String>, configs: &BTreeMap<String, Spanned<T>>, diagnostics: &mut Diagnostics) -> T {
     if !configs.contains_key(&base.value) {
         let known: Vec<&str> = configs.keys().map(String::as_str).collect();
-        diagnostics.error(base.span, format!("`configs` has no `{}`", base.value)).help(if known.is_empty() {
-            "write it beside `instances`".to_owned()
-        } else {
-            suggest(&base.value, &known)
-        });
+        let help = diagnostics.error(base.span, format!("`configs` has no `{}`", base.value));
+        match known.is_empty() {
+            true => help.help("write it beside `instances`"),
+            false => help.suggest(&base.value, &known),
+        }
     }
     inherited(&base.value, configs, diagnostics)
 }

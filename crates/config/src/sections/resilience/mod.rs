@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::de::defaults::{Flag, Or, secs};
 use crate::de::ranged::PositiveTime;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, Severity, suggest};
+use crate::diagnostics::{Diagnostics, Severity};
 use crate::sections::resilience::breaker::{Checked, RawBreakers};
 use crate::sections::resilience::inherit::{Based, inherited, resolved};
 use crate::yaml::Span;
@@ -95,9 +95,11 @@ impl Resilience {
         let names: Vec<&str> = used.iter().map(String::as_str).collect();
         for (name, at) in self.instances.iter().filter(|(name, _)| !used.contains(*name)) {
             let message = format!("no `CircuitBreaker` has the name `{name}`: these settings have no effect");
-            let help =
-                if names.is_empty() { "add `CircuitBreaker=…` to a route".to_owned() } else { suggest(name, &names) };
-            diagnostics.unused(Severity::Warning, *at, message).help(help);
+            let help = diagnostics.unused(Severity::Warning, *at, message);
+            match names.is_empty() {
+                true => help.help("add `CircuitBreaker=…` to a route"),
+                false => help.suggest(name, &names),
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::de::canonical;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, Reported, suggest};
+use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::tls::files::{Files, Names};
 use crate::spec::definition::{Arg, flatten};
 use crate::yaml::{Node, NodeKind, Span};
@@ -141,11 +141,11 @@ fn named<'n>(
         })
         .flatten()
         .collect();
-    Err(diagnostics.error(name.span, format!("there is no SSL bundle `{wanted}`")).reported_with(if names.is_empty() {
-        format!("`spring.ssl.bundle.pem.{wanted}` says where its certificates are")
-    } else {
-        suggest(wanted, &names)
-    }))
+    let help = match names.is_empty() {
+        true => format!("`spring.ssl.bundle.pem.{wanted}` says where its certificates are"),
+        false => diagnostics.suggest(wanted, &names),
+    };
+    Err(diagnostics.error(name.span, format!("there is no SSL bundle `{wanted}`")).reported_with(help))
 }
 
 /// Returns the enabled versions of TLS: a list, or names on one line.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, Missing, Section, Severity, closest, quoted};
+use crate::diagnostics::{Diagnostics, Missing, Section, Severity, quoted};
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::sections::upstreams::{Registries, Upstream, UpstreamsByName};
 use crate::yaml::Span;
@@ -83,7 +83,7 @@ fn upstream(name: &str, at: Span, named: &UpstreamsByName, diagnostics: &mut Dia
 }
 
 fn report_unknown(name: &str, at: Span, named: &UpstreamsByName, diagnostics: &mut Diagnostics) {
-    let near = closest(name, named.names()).map(|near| format!("did you mean `{near}`? otherwise "));
+    let near = diagnostics.closest(name, named.names()).map(|near| format!("did you mean `{near}`? otherwise "));
     let near = near.unwrap_or_default();
     let outcome = match diagnostics.mistakes {
         Severity::Warning => " and no registry: its requests get 503, as in Spring",

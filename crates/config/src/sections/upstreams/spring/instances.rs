@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use crate::de::defaults::Or;
 use crate::de::ranged::Ranged;
 use crate::de::spanned::Spanned;
-use crate::diagnostics::{Diagnostics, suggest};
+use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::discovered::ServiceSettings;
 use crate::sections::upstreams::endpoints::{ListedEndpoint, endpoint};
 use crate::sections::upstreams::health::{CheckPath, HealthCheck, Statuses};
@@ -48,7 +48,7 @@ impl Lists {
                         .help(*instead),
                     None => diagnostics
                         .mistake(*span, format!("unknown list of instances `{name}`"))
-                        .help(suggest(name, &["default", "weighted", "health-check", "zone-preference"])),
+                        .suggest(name, &["default", "weighted", "health-check", "zone-preference"]),
                 }
                 Self::default()
             }
