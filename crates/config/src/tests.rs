@@ -20,6 +20,7 @@ mod migrated_tls;
 mod patterns;
 mod profiles;
 mod registries;
+mod replaced_lists;
 mod secret_forms;
 mod secret_names;
 mod secrets;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::form::Form;
 use crate::source::dotted;
+use crate::source::merge::{Replaced, Source};
 use crate::tree::{add, add_missing, find, is_empty, merge_ours, take};
 use crate::{hystrix, misspelled, ribbon, service_discovery, servlet, traces, used};
 use tollgate_document::diagnostics::Diagnostics;
@@ -62,18 +63,25 @@ pub struct Normalized {
 }
 
 /// Moves the settings under Spring's roots to the top level and drops the sections that are not ours.
-pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnostics: &mut Diagnostics) -> Normalized {
+pub(crate) fn normalize(
+    mut whole: Node,
+    form: Form,
+    sections: &[&str],
+    mut replaced: Replaced,
+    diagnostics: &mut Diagnostics,
+) -> Normalized {
     dotted::drop_own_values(&mut whole);
     let our_section = take(&mut whole, &[OWN_ROOT]).filter(|section| is_section(section, diagnostics));
     if form == Form::Own {
         // Only profiles are below it, and they are applied already.
         take(&mut whole, &["spring"]);
-        our_section.into_iter().for_each(|section| merge_ours(&mut whole, section));
+        our_section.into_iter().for_each(|section| merge_ours(&mut whole, section, &mut replaced, diagnostics));
+        replaced.report(&whole, diagnostics);
         return Normalized { root: whole, ignores_trailing_slash: false };
     }
     let mut result = Node { span: whole.span, kind: NodeKind::Map(Vec::new()) };
     hystrix::move_to_resilience4j(&mut whole, &mut result);
-    let has_old_routes = move_roots(&mut whole, &mut result, diagnostics);
+    let has_old_routes = move_roots(&mut whole, &mut result, &mut replaced, diagnostics);
     for (path, name) in MOVED {
         if let Some(node) = take(&mut whole, path) {
             add(&mut result, &[name], node);
@@ -87,7 +95,7 @@ pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnost
         }
     }
     traces::rename(&mut result);
-    our_section.into_iter().for_each(|section| merge_ours(&mut result, section));
+    our_section.into_iter().for_each(|section| merge_ours(&mut result, section, &mut replaced, diagnostics));
     if let Some(phase) = phase
         && let Some(timeout) = add_missing(&mut result, &["server", "shutdown-timeout"])
     {
@@ -104,6 +112,7 @@ pub(crate) fn normalize(mut whole: Node, form: Form, sections: &[&str], diagnost
     used::drop_used(&mut whole, &result);
     report_application_sections(&mut whole, sections, diagnostics);
     report_rest(whole, diagnostics);
+    replaced.report(&result, diagnostics);
     Normalized { root: result, ignores_trailing_slash: has_old_routes }
 }
 
@@ -153,7 +162,7 @@ fn report_application_sections(whole: &mut Node, sections: &[&str], diagnostics:
 
 /// Moves the contents of both roots, then Redis and the circuit breakers. Returns true if the routes are those of the
 /// old root.
-fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics) -> bool {
+fn move_roots(whole: &mut Node, result: &mut Node, replaced: &mut Replaced, diagnostics: &mut Diagnostics) -> bool {
     let mut new_root = take(whole, &NEW_ROOT);
     let servlet = servlet::take_settings(whole, diagnostics);
     let mut old_root = take(whole, &OLD_ROOT).and_then(|node| without_servers(node, diagnostics));
@@ -180,7 +189,7 @@ fn move_roots(whole: &mut Node, result: &mut Node, diagnostics: &mut Diagnostics
     let has_old_routes = has_routes(&old_root) && !has_routes(&new_root);
     let redis = take_redis(whole, redis_is_off, diagnostics);
     for root in [servlet, old_root, new_root].into_iter().flatten() {
-        dotted::merge(result, root);
+        replaced.merge(result, root, "", Source { form: Form::Own, is_of_profile: false }, diagnostics);
     }
     for node in redis.into_iter().flatten() {
         add(result, &["redis"], node);

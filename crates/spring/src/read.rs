@@ -10,6 +10,7 @@ use crate::source::Env;
 use crate::source::documents::{self, Document};
 use crate::source::dotted::property;
 use crate::source::expansion::{Budget, Lookup, Value};
+use crate::source::merge::Replaced;
 use crate::source::placeholder::{self, Resolution};
 use crate::source::{command_line, environment, host, numbers, random};
 use crate::translate::{self, Explicit};
@@ -69,9 +70,10 @@ impl Tree {
         }
         let documents = documents::expand(documents, form, diagnostics);
         let profiles = documents::profiles(&documents, env);
-        let properties = documents::join(documents, text, &profiles, (form, env), diagnostics);
+        let mut replaced = Replaced::default();
+        let properties = documents::join(documents, text, &profiles, (form, env), &mut replaced, diagnostics);
         let Normalized { mut root, ignores_trailing_slash } =
-            normalize::normalize(properties.clone(), form, names.sections, diagnostics);
+            normalize::normalize(properties.clone(), form, names.sections, replaced, diagnostics);
         comma_lists::split(&mut root);
         stand_ins::apply(&mut root, form, names.is_filter, diagnostics);
         Some(Self { root, properties, form, ignores_trailing_slash, first_final })

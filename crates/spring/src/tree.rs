@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
+use crate::form::Form;
 use crate::source::dotted;
+use crate::source::merge::{self, Replaced, Source};
+use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
@@ -80,21 +83,26 @@ pub(super) fn filter_lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node
 
 /// Merges the gateway's own sections into `root`. Its routes come behind those of `root`; one with the id of another takes
 /// its place.
-pub(super) fn merge_ours(root: &mut Node, mut own: Node) {
+pub(super) fn merge_ours(root: &mut Node, mut own: Node, replaced: &mut Replaced, diagnostics: &mut Diagnostics) {
     let routes = take(&mut own, &["routes"]);
-    dotted::merge(root, own);
+    let source = Source { form: Form::Own, is_of_profile: false };
+    replaced.merge(root, own, "", source, diagnostics);
     let Some(mut routes) = routes else { return };
+    replaced.report(&routes, diagnostics);
     let (Some(Node { kind: NodeKind::Seq(known), .. }), NodeKind::Seq(more)) =
         (find(root, &["routes"]), &mut routes.kind)
     else {
         return add(root, &["routes"], routes);
     };
     let id = |route: &Node| Some(route.step("id")?.scalar()?.to_owned());
-    let ids: HashMap<String, usize> =
+    let mut ids: HashMap<String, usize> =
         known.iter().enumerate().filter_map(|(at, route)| Some((id(route)?, at))).collect();
     for route in more.drain(..) {
-        match id(&route).and_then(|id| known.get_mut(*ids.get(&id)?)) {
-            Some(same) => *same = route,
+        match id(&route).and_then(|id| Some((known.get_mut(ids.remove(&id)?)?, id))) {
+            Some((same, id)) => {
+                merge::report_route(&id, same, &route, diagnostics);
+                *same = route;
+            }
             None => known.push(route),
         }
     }

@@ -90,10 +90,10 @@ config/tollgate.yaml: 1 requests, 0 denied (0 %)
 $ tollgate migrate | grep id:
   - id: default
 $ TOLLGATE_CONFIG=a.yaml,b.yaml tollgate check
-b.yaml:1:1: warning: `routes` here leaves out the routes at a.yaml:1:1
+b.yaml:1:1: warning: `routes` here replaces the list at a.yaml:1:1; no longer in effect: route `a` at a.yaml:1:10
   1 | routes: [{id: b, uri: 'echo:', predicates: [Path=/**]}]
     | ^
-  help: a list replaces a list, as in Spring; `tollgate: {routes: […]}` adds routes, or replaces those of the same id
+  help: a later list or value takes the place of an earlier one, as in Spring: repeat the entries that must stay; `tollgate: {routes: […]}` adds routes, or replaces those of the same id
 a.yaml, b.yaml: ok, 1 route
 $ TOLLGATE_CONFIG=a.yaml,b.yaml tollgate explain GET /x | grep ^route
 route b: Path=/**

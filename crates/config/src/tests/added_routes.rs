@@ -26,7 +26,7 @@ fn a_list_of_routes_that_replaces_another_is_reported() {
     ] {
         let folder = Folder::of(&[("a.yml", &base), ("b.yml", &over)]);
         let notes = folder.notes(&["a.yml", "b.yml"]);
-        let expected = format!("b.yml:1:1: warning: `{key}` here leaves out the routes at a.yml:1:1");
+        let expected = format!("b.yml:1:1: warning: `{key}` here replaces the list at a.yml:1:1");
         let expected =
             expected.replace("b.yml:1:1", if over.starts_with("tollgate:") { "b.yml:1:12" } else { "b.yml:1:1" });
         assert!(notes.contains(&expected), "{notes}");
@@ -35,12 +35,18 @@ fn a_list_of_routes_that_replaces_another_is_reported() {
     let folder = Folder::of(&[("a.yml", &spring), ("a-prod.yml", &format!("spring.cloud.gateway.routes: [{one}]\n"))]);
     let loaded = folder.load(&["a.yml"], Some("prod")).unwrap();
     assert!(
-        loaded.notes.to_string().contains("note: `spring.cloud.gateway.routes` here leaves out"),
+        loaded.notes.to_string().contains("note: `spring.cloud.gateway.routes` here replaces the list"),
         "{}",
         loaded.notes
     );
     let none = Folder::of(&[("a.yml", &spring), ("b.yml", "spring.cloud.gateway.routes: []\nserver.port: 1\n")]);
-    assert!(!none.load(&["a.yml"], None).unwrap().notes.to_string().contains("leaves out"));
+    assert!(
+        none.load(&["a.yml", "b.yml"], None)
+            .unwrap()
+            .notes
+            .to_string()
+            .contains("note: `spring.cloud.gateway.routes` here replaces")
+    );
 }
 
 #[test]
@@ -51,7 +57,7 @@ fn routes_below_tollgate_are_added_to_those_of_the_file_or_replace_them_by_id() 
         let expected = "a>a b>x c>c ";
         assert_eq!(ids(&folder, &["a.yml", "b.yml"]), expected, "{root}");
         assert_eq!(ids(&folder, &["b.yml", "a.yml"]), expected, "{root}");
-        assert!(!folder.notes(&["a.yml", "b.yml"]).contains("leaves out"));
+        assert!(!folder.notes(&["a.yml", "b.yml"]).contains("replaces the list"));
         folder.write("a.yml", &format!("{root}: {TWO}\n{own}"));
         assert_eq!(ids(&folder, &["a.yml"]), expected, "{root}");
     }

@@ -214,7 +214,7 @@ fn lists_of_the_environment_replace_those_of_the_file() {
         let routes: Vec<_> = loaded.config.routes.iter().map(|route| route.definition.predicates.join(" ")).collect();
         assert_eq!(routes, ["Path=/e/** Method{methods=GET}", "Path=/f"], "{file}");
         assert_eq!(loaded.config.routes[0].definition.filters, ["AddRequestHeader=X,${y}", "StripPrefix=1"]);
-        let replaced = "1:1: warning: the environment replaces the whole list `routes`, as in Spring";
+        let replaced = "1:1: warning: the environment, `SPRING_CLOUD_GATEWAY_ROUTES_…`, replaces the whole list `routes`, as in Spring; no longer in effect: route `a` at application.yml:1:";
         assert_eq!(loaded.notes.to_string().contains(replaced), file.contains("routes"), "{}", loaded.notes);
         assert!(loaded.notes.to_string().contains("SPRING_CLOUD_GATEWAY_ROUTES_1_URI"), "{}", loaded.notes);
     }

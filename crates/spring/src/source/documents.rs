@@ -7,7 +7,8 @@ use crate::source::Env;
 use crate::source::dotted;
 use crate::source::files;
 use crate::source::import_reports;
-use crate::source::parts::{self, is_routes};
+use crate::source::merge::{Replaced, Source};
+use crate::source::parts;
 use crate::source::profiles::{Profiles, condition};
 use tollgate_document::diagnostics::{Diagnostics, DocumentId, Format, SourceFile, SourceText};
 use tollgate_document::java_properties::{self, BadEscape};
@@ -167,6 +168,7 @@ pub fn join(
     text: &SourceText,
     profiles: &Profiles,
     (form, env): (Form, Env<'_>),
+    replaced: &mut Replaced,
     diagnostics: &mut Diagnostics,
 ) -> Node {
     import_reports::environment(&text.imports, diagnostics);
@@ -198,83 +200,8 @@ pub fn join(
     let Some(Layer { node: mut whole, .. }) = layers.next() else {
         return Node { span: diagnostics.root, kind: NodeKind::Map(Vec::new()) };
     };
-    for layer in layers {
-        overlay(&mut whole, layer.node, "", (form, layer.is_of_profile), diagnostics);
+    for Layer { node, is_of_profile, .. } in layers {
+        replaced.merge(&mut whole, node, "", Source { form, is_of_profile }, diagnostics);
     }
     whole
-}
-
-/// Merges the document `over` into `under`, as Spring merges property sources: maps by key, other values are replaced.
-/// Reports a text in place of a map at `path`, and a map in place of a text; a Spring file keeps both. An empty value does
-/// not replace a map, as in Spring.
-fn overlay(
-    under: &mut Node,
-    mut over: Node,
-    path: &str,
-    (form, is_of_profile): (Form, bool),
-    diagnostics: &mut Diagnostics,
-) {
-    if form == Form::Spring && dotted::keep_own_value(under, &mut over) {
-        return;
-    }
-    match (&mut under.kind, over.kind) {
-        (NodeKind::Map(entries), NodeKind::Map(more)) => {
-            let mut names = NameIndex::relaxed();
-            for (key, value) in more {
-                match names.find(entries, &key).and_then(|at| entries.get_mut(at)) {
-                    Some((name, old)) => {
-                        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                        overlay(old, value, &path, (form, is_of_profile), diagnostics);
-                    }
-                    None => entries.push((key, value)),
-                }
-            }
-        }
-        (NodeKind::Map(entries), kind) if !entries.is_empty() && is_empty(&kind) => {}
-        (old, kind) => {
-            if let (NodeKind::Seq(routes), NodeKind::Seq(others)) = (&*old, &kind)
-                && !routes.is_empty()
-                && !others.is_empty()
-            {
-                report_replaced_routes(path, (under.span, over.span), is_of_profile, diagnostics);
-            }
-            let is_map = |kind: &NodeKind| matches!(kind, NodeKind::Map(entries) if !entries.is_empty());
-            if is_map(old) != is_map(&kind) && !is_empty(old) && !is_empty(&kind) {
-                let words = |is_map: bool| if is_map { "a map of keys" } else { "a value" };
-                let (new, before) = (words(is_map(&kind)), words(is_map(old)));
-                diagnostics
-                    .warn(over.span, format!("`{path}` is {new} here, which replaces {before}"))
-                    .beside(" at", under.span)
-                    .help("a key has either a value or keys below it: write both in the same form");
-            }
-            *old = kind;
-            under.span = over.span;
-        }
-    }
-}
-
-/// Warns of a list of routes in place of another one; in a document for a profile, that is the usual way.
-fn report_replaced_routes(
-    path: &str,
-    (replaced, at): (Span, Span),
-    is_of_profile: bool,
-    diagnostics: &mut Diagnostics,
-) {
-    if !is_routes(path) {
-        return;
-    }
-    let message = format!("`{path}` here leaves out the routes");
-    let help = diagnostics.warn_unless(is_of_profile, at.key(), message).beside(" at", replaced.key());
-    help.help(
-        "a list replaces a list, as in Spring; `tollgate: {routes: […]}` adds routes, or replaces those of the same id",
-    );
-}
-
-fn is_empty(kind: &NodeKind) -> bool {
-    match kind {
-        NodeKind::Null => true,
-        NodeKind::Scalar(text) => text.trim().is_empty(),
-        NodeKind::Map(entries) => entries.is_empty(),
-        NodeKind::Seq(_) => false,
-    }
 }

@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use crate::form::Form;
 use crate::source::indexed::Variables;
 use crate::source::instances;
-use crate::tree::add_missing;
+use crate::source::merge;
+use crate::tree::{add, add_missing, take};
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// Keys that a variable can set even if the file does not have them.
@@ -59,7 +59,7 @@ pub fn overlay(
     if let NodeKind::Map(sections) = &mut root.kind {
         for (name, section) in sections {
             for prefix in prefixes(name, form) {
-                taken.over(section, &prefix);
+                taken.over(section, name, &prefix, diagnostics);
             }
         }
     }
@@ -141,28 +141,27 @@ impl Taken<'_> {
                 let mut read = Variables { read: &mut read_variable, arguments, at, literal: Vec::new() };
                 let list = if section == "routes" { read.routes(prefix) } else { read.shortcuts(prefix) };
                 let literal = read.literal;
-                let (Some(list), NodeKind::Map(entries)) = (list, &mut root.kind) else { continue };
+                let Some(list) = list else { continue };
                 self.literal.extend(literal);
-                if let Some(at) = list_in_file {
-                    diagnostics
-                        .warn(at.key(), format!("the environment replaces the whole list `{section}`, as in Spring"))
-                        .help(format!("give all items in the environment, or unset `{prefix}_…`"));
+                if let Some(old) = root.step(section) {
+                    merge::report_environment(section, prefix, (old, &list), diagnostics);
                 }
-                entries.retain(|(key, _)| !same_name(key, section));
-                entries.push((section.to_owned(), list));
+                take(root, &[section]);
+                add(root, &[section], list);
             }
         }
     }
 
-    /// Overrides every scalar below `node`, and lists of scalars as a whole.
-    fn over(&mut self, node: &mut Node, variable_so_far: &str) {
+    /// Overrides every scalar below `node`, the value of `path`, and lists of scalars as a whole.
+    fn over(&mut self, node: &mut Node, path: &str, variable_so_far: &str, diagnostics: &mut Diagnostics) {
         if self.is_final(node.span) && !matches!(node.kind, NodeKind::Map(_)) {
             return;
         }
         match &mut node.kind {
             NodeKind::Map(entries) => {
                 for (key, value) in entries {
-                    self.over(value, &format!("{variable_so_far}_{}", variable(key)));
+                    let variable = format!("{variable_so_far}_{}", variable(key));
+                    self.over(value, &format!("{path}.{key}"), &variable, diagnostics);
                 }
             }
             NodeKind::Null | NodeKind::Scalar(_) => {
@@ -180,6 +179,7 @@ impl Taken<'_> {
                 let list = read.scalars(variable_so_far);
                 self.literal.extend(read.literal);
                 if let Some(list) = list {
+                    merge::report_environment(path, variable_so_far, (node, &list), diagnostics);
                     *node = list;
                 }
             }

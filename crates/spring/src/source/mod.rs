@@ -11,6 +11,8 @@ mod import_reports;
 pub mod imports;
 mod indexed;
 mod instances;
+mod lost;
+pub(crate) mod merge;
 pub(crate) mod numbers;
 mod parts;
 pub mod placeholder;

@@ -38,7 +38,7 @@ pub(super) fn join(node: &mut Node, names: &mut NameIndex, more: Node, path: &st
 }
 
 /// Returns true for the path of a list of routes.
-pub(super) fn is_routes(path: &str) -> bool {
+fn is_routes(path: &str) -> bool {
     path == "routes" || path.ends_with(".routes") && ["spring.", "tollgate."].iter().any(|root| path.starts_with(root))
 }
 
