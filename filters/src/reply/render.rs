@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn an_unknown_placeholder_is_an_error() {
-        for name in ["retry_after", "Limit", "user"] {
-            let text = format!("{{\"wait\": {{limit}}, {{{name}}}}}");
+        for (name, spaces) in [("retry_after", ""), ("Limit", ""), ("user", ""), ("Limit", " "), ("retry_after", " ")] {
+            let text = format!("{{\"wait\": {{limit}}, {{{spaces}{name}{spaces}}}}}");
             assert_eq!(Template::parse("application/json", &text), Err(TemplateError::Placeholder(name.to_owned())));
         }
     }

@@ -4,7 +4,7 @@ use http::HeaderValue;
 use thiserror::Error;
 
 /// Body with the placeholders `{retry-after}`, `{limit}`, `{remaining}`, `{rule}`, `{route}`, `{plan}` and `{key}`, also with
-/// spaces, as in `{ limit }`. Other braces are text, unless there is a name alone between them.
+/// spaces, as in `{ limit }`, in small letters. Other braces are text, unless there is a name alone between them.
 ///
 /// In JSON (`application/json`, `…+json`), names are escaped for use within a string, and an unknown `retry-after` is
 /// `null`. In HTML and XML, names are escaped as text. Elsewhere nothing is escaped. Outside of JSON, an unknown
@@ -69,7 +69,8 @@ fn next(text: &str) -> Option<(&str, &str, &str)> {
         let name = inside.trim_matches(' ');
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-        let is_known = || Template::placeholders().any(|known| known == name);
+        // One in capitals is an error, not text.
+        let is_known = || Template::placeholders().any(|known| known.eq_ignore_ascii_case(&name.replace('_', "-")));
         (is_name && (name == inside || is_known())).then_some((&text[..at], name, after))
     })
 }

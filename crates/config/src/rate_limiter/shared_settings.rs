@@ -133,9 +133,12 @@ fn template(body: &Spanned<BodyArgs>, diagnostics: &mut Diagnostics) -> Result<T
     };
     let value = content_type.map_or("text/plain; charset=utf-8", |value| value.value.as_str());
     Template::parse(value, &text.value).map_err(|error| match error {
-        TemplateError::Placeholder(_) => {
+        TemplateError::Placeholder(ref name) => {
+            let near = diagnostics.closest(name, Template::placeholders());
+            let near = near.map(|near| format!("did you mean `{{{near}}}`? ")).unwrap_or_default();
             let known: Vec<String> = Template::placeholders().map(|name| format!("`{{{name}}}`")).collect();
-            let help = format!("known are {}; with a space, as in `{{ x }}`, any other name is text", known.join(", "));
+            let help =
+                format!("{near}known are {}; with a space, as in `{{ x }}`, any other name is text", known.join(", "));
             diagnostics.error(text.span, error.to_string()).reported_with(help)
         }
         error => {
