@@ -83,6 +83,7 @@ pub(in crate::admin) async fn set(
     let (route, _) = place.route(&config)?;
     let selected = only(&body.fitting(select_for(route, &selector, key, &config, state).await?))?;
     let effect = body.effect(selected.limit)?;
+    check_possible(&selected, key)?;
     let target = target(&selected, key, state);
     if state.stores.overrides.is_ambiguous(&target, &selected.limit.rule) {
         return Err(LimitsError::AmbiguousOverride);
@@ -103,6 +104,17 @@ pub(in crate::admin) async fn set(
     let new = Override { target, effect, names, until: Instant::now() + time };
     state.stores.set_override(new, &config).await?;
     Ok(audited(json(StatusCode::OK, &reply), applied))
+}
+
+/// Refuses a key that no request of the rule has, unless it is a hash.
+fn check_possible(selected: &NamedLimit<'_>, key: Option<&[u8]>) -> Result<(), LimitsError> {
+    let resolver = selected.key_resolver();
+    match key.filter(|key| !key.starts_with(b"#") && !resolver.can_return(&resolver.normal_id(key))) {
+        Some(key) => {
+            Err(LimitsError::BadOverride(format!("no request has the key `{}` of `{resolver}`", shown_key(key))))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Ends an override. One whose rule is no longer that of the key is found by its names.

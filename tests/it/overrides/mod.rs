@@ -43,6 +43,7 @@ routes:
           plans:
             gold: {replenish-rate: 1, period: 1h, burst-capacity: 4}
             silver: {replenish-rate: 1, period: 1h, burst-capacity: 4}
+  - {id: local, uri: 'echo:', predicates: [Path=/local], filters: [{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1}}]}
 ";
 
 fn start(head: &str) -> Gateway {

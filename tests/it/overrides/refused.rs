@@ -63,10 +63,14 @@ fn a_wrong_override_is_a_problem_and_changes_nothing() {
         ("/api/overrides/planned?plan=gold", 409),
         ("/api/overrides", 405),
         ("/api/overrides/orders/", 400),
+        ("/api/overrides/local/bob", 400),
+        ("/api/overrides/local/10.0.0.1:80", 400),
     ] {
         let (got, problem) = put(path, block);
         assert_eq!(got, status, "{path}: {problem}");
     }
+    let (_, problem) = put("/api/overrides/local/bob", block);
+    assert_eq!(problem["detail"], "no request has the key `bob` of `ip`; nothing was changed");
     assert_eq!(call(&gateway, "DELETE", "/api/overrides/orders/alice", "").0, 404);
     assert_eq!(gateway.admin("/api/overrides").json(), json!([]));
     assert_eq!(admitted(&gateway, "/orders", "alice", 9), 5);
