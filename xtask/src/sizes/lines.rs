@@ -10,10 +10,10 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 84_040),
+    (ALL, 84_051),
     ("config", 16_667),
-    ("spring", 5_076),
-    ("document", 3_300),
+    ("spring", 5_099),
+    ("document", 3_341),
     ("proxy", 14_570),
     ("limiter", 12_261),
     ("filters", 9_836),
@@ -21,7 +21,7 @@ const LIMITS: [(&str, usize); 9] = [
     ("src", 9_285),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 861;
+const MAX_FILES: usize = 866;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
