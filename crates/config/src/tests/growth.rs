@@ -159,7 +159,7 @@ fn suggestions_have_a_bound() {
         },
     ];
     for (number, file) in files.into_iter().enumerate() {
-        let (usual, fivefold) = (steps(file(1_000)), steps(file(5_000)));
+        let (usual, fivefold) = (steps(file(600)), steps(file(3_000)));
         assert!(fivefold <= 6 * usual, "file {number}: {usual} steps, five times the size: {fivefold}");
     }
 }
