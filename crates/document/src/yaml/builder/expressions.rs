@@ -50,13 +50,16 @@ impl Builder<'_> {
         // The place of a bracket that is never closed is its own.
         let is_unclosed = self.text.get(at..)?.starts_with(['[', '{']);
         let outermost = self.open.iter().find(|open| open.is_flow).map(|open| open.span.bytes().range().start);
-        let begin = outermost.or(is_unclosed.then_some(at))?;
+        // The parser looks ahead for a key: what begins in the line above may not be known yet.
+        let begin = outermost.or(is_unclosed.then_some(at)).or_else(|| self.line_above(at))?;
         let end = if is_unclosed { self.text.len() } else { self.text.len().min(at + "#{".len()) };
         let within = self.text.get(begin..end)?;
         let is_comment = |at: &usize| {
             let line = &within[within[..*at].rfind('\n').unwrap_or(0)..*at];
             let has_open = |quote| line.matches(quote).count() % 2 == 1;
-            line.ends_with([' ', '\t', ',']) && !has_open('"') && !has_open('\'')
+            let number = |signs: [char; 2]| within[..*at].matches(signs).count();
+            let is_within = number(['[', '{']) > number([']', '}']);
+            is_within && line.ends_with([' ', '\t', ',']) && !has_open('"') && !has_open('\'')
         };
         let start = within.match_indices("#{").map(|(at, _)| at).take(MAX_PLACES).find(is_comment)?;
         let before = &within[..start];
@@ -69,6 +72,13 @@ impl Builder<'_> {
         };
         let start = begin + start;
         Some(Problem { help: Some(help), ..self.error(start..start, &cut_off(sign, &effect)) })
+    }
+
+    /// Returns the first bracket of the line above `at`, if it has one.
+    fn line_above(&self, at: usize) -> Option<usize> {
+        let above = self.text[..at].trim_end();
+        let start = above.rfind('\n').map_or(0, |end| end + 1);
+        above[start..].find(['[', '{']).map(|bracket| start + bracket)
     }
 }
 
