@@ -20,7 +20,7 @@ use crate::sections::upstreams::{self, Registries, UpstreamsByName};
 use crate::source::placeholder::Unresolved;
 use crate::spec::single_values::header_name;
 use crate::switches::{ComponentKind, Switches};
-use crate::yaml::{Node, NodeKind};
+use crate::yaml::{Node, NodeKind, Span};
 use tollgate_routing::Predicate;
 
 /// Facts about the file that are not in the raw configuration.
@@ -229,7 +229,8 @@ fn routes(
     crate::routes::target::report_lost_forwards(&context.forwards.borrow(), &routes, diagnostics);
     let cors = crate::routes::cors::all(&raw.globalcors, raw.cors.as_ref(), &routes, diagnostics);
     crate::routes::cors::note_refused_preflights(&routes, &cors, diagnostics);
-    let cache = &raw.filter.local_response_cache;
+    let cache_at = root.follow(&["filter", "local-response-cache", "enabled"]).map_or(Span::ROOT, |node| node.span);
+    let cache = (&raw.filter.local_response_cache, cache_at);
     crate::routes::check::complete_caches(cache, switches, &mut routes, &cors, diagnostics);
     report_unused_secure_headers(raw, &routes, diagnostics);
     (routes, unlogged, cors)

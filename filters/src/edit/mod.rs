@@ -66,6 +66,8 @@ mod template;
 
 use http::HeaderName;
 
+use crate::percent;
+
 pub use self::error::EditError;
 use self::header::RequestHeader;
 pub use self::layer::{EditFilter, EditLayer};
@@ -167,6 +169,19 @@ impl Edit {
     #[must_use]
     pub fn set_headers(&self) -> Vec<&HeaderName> {
         if let Kind::RequestHeader(edit) = &self.0 { edit.written() } else { Vec::new() }
+    }
+
+    /// Returns true if it removes the parameter `name` of the query.
+    #[must_use]
+    pub fn removes_parameter(&self, name: &str) -> bool {
+        matches!(&self.0, Kind::Query(QueryEdit::Remove { name: removed }) if removed == name.as_bytes())
+    }
+
+    /// Returns true if it adds the parameter `name` to the query.
+    #[must_use]
+    pub fn adds_parameter(&self, name: &str) -> bool {
+        matches!(&self.0, Kind::Query(QueryEdit::Add { name: added, .. })
+            if percent::decode(added.as_bytes(), true).eq(name.bytes()))
     }
 
     /// Returns true if its regular expression may match differently from Java

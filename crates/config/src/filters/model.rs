@@ -14,7 +14,7 @@ use tollgate_limiter::concurrency::Concurrency;
 use tollgate_limiter::metering::{Dimensions, Period};
 use tollgate_limiter::store::OnStoreFailure;
 
-use crate::filters::plain::PlainFilter;
+use crate::filters::plain::{OwnResponses, PlainFilter};
 use crate::rate_limiter::model::{RateLimiter, StoreKind};
 
 /// Filter of a route.
@@ -124,6 +124,8 @@ pub struct Forward {
 pub struct FilterProperties<'f> {
     /// Position among the filters of its route.
     pub position: FilterPosition,
+    /// Requests that the filters behind it do not see.
+    pub own_responses: OwnResponses,
     /// True if it reads [`RequestContext`](tollgate_filters::context::RequestContext).
     pub needs_context: bool,
     /// True if it reads URI template variables.
@@ -235,11 +237,14 @@ impl Filter {
         let plain = FilterProperties::default();
         match self {
             Self::Plain(filter) => FilterProperties {
+                own_responses: filter.own_responses(),
                 acts_on_responses: filter.acts_on_responses(),
                 ..filter.key_resolver().map_or(plain, FilterProperties::of_key)
             },
             Self::RequestSize(_) => plain,
-            Self::LocalResponseCache(cache) => FilterProperties { position: cache.position, ..plain },
+            Self::LocalResponseCache(cache) => {
+                FilterProperties { position: cache.position, own_responses: OwnResponses::Cached, ..plain }
+            }
             Self::Retry(_) => FilterProperties { drops_responses: true, acts_on_responses: true, ..plain },
             Self::Edit(edit) => FilterProperties {
                 position: if edit.runs_last() { FilterPosition::Last } else { FilterPosition::Listed },

@@ -45,6 +45,18 @@ pub enum PlainFilter {
     SetStatus(set_status::Settings),
 }
 
+/// Responses that a filter gives in place of the filters behind it, other than refusals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnResponses {
+    /// None.
+    #[default]
+    None,
+    /// To requests whose response it has kept.
+    Cached,
+    /// To every request.
+    All,
+}
+
 /// Evaluates `$result` with `$layer` as the new tower layer of a [`PlainFilter`].
 ///
 /// Each layer has a type of its own, so that a function could not return it.
@@ -91,6 +103,15 @@ impl PlainFilter {
         match self {
             Self::RemoveJsonAttributes(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => true,
             Self::FallbackHeaders(_) | Self::RedirectTo(_) | Self::RequestHeaderSize(_) | Self::RequireKey(_) => false,
+        }
+    }
+
+    /// Returns the responses that it gives in place of the filters behind it.
+    pub(super) fn own_responses(&self) -> OwnResponses {
+        match self {
+            Self::RedirectTo(_) => OwnResponses::All,
+            Self::RemoveJsonAttributes(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => OwnResponses::None,
+            Self::FallbackHeaders(_) | Self::RequestHeaderSize(_) | Self::RequireKey(_) => OwnResponses::None,
         }
     }
 

@@ -6,7 +6,7 @@ pub use crate::filters::model::{
     CircuitBreaker, ConcurrencyLimiter, Filter, FilterPosition, FilterProperties, Forward, RequestCounter,
     ResponseCache,
 };
-pub use crate::filters::plain::PlainFilter;
+pub use crate::filters::plain::{OwnResponses, PlainFilter};
 pub use crate::key_resolvers::RepeatedKeys;
 pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,

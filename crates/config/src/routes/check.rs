@@ -12,6 +12,7 @@ use crate::filters::row::FilterContext;
 use crate::predicates::context::PredicateContext;
 use crate::predicates::weights::Groups;
 use crate::raw_config::RawConfig;
+use crate::routes::key_parts::report_forwarded;
 use crate::routes::model::{Cors, Definition, Route};
 use crate::routes::route::{RouteContext, RouteReader, filter_list, items, predicate_list};
 use crate::sections::memory::default_cache_bytes;
@@ -63,6 +64,7 @@ pub(crate) fn check(
     routes.sort_by_key(|(route, _)| route.order);
     if !diagnostics.has_errors() {
         report_covered(&routes, diagnostics);
+        report_forwarded(&routes, diagnostics);
     }
     (routes.into_iter().map(|(route, _)| route).collect(), unlogged)
 }
@@ -136,9 +138,9 @@ fn name(node: &Node, position: usize) -> String {
 }
 
 /// Adds the shared cache to routes without their own, unless Spring's switches disable it, and sets the identity of
-/// every cache, and its size if it has none.
+/// every cache, and its size if it has none. `at` is the place of the setting that adds the shared one.
 pub(crate) fn complete_caches(
-    raw: &RawLocalResponseCache,
+    (raw, at): (&RawLocalResponseCache, Span),
     switches: &Switches,
     routes: &mut [Route],
     cors: &Cors,
@@ -171,7 +173,7 @@ pub(crate) fn complete_caches(
     if !uncounted.is_empty() {
         let routes = uncounted.join("`, `");
         diagnostics
-            .note(Span::ROOT, format!("limits of `{routes}` do not count responses from the cache that routes share"))
+            .warn(at, format!("limits of `{routes}` do not count responses from the cache that routes share"))
             .help("a `LocalResponseCache` of the route's own, listed after its limits, counts them");
     }
 }

@@ -1,11 +1,13 @@
 //! The filters of one route together: their order, and how they influence each other.
 
-use http::HeaderName;
 use tollgate_filters::edit::Edit;
+use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_routing::Predicate;
 
 use crate::diagnostics::Diagnostics;
 use crate::filters::model::{Filter, FilterPosition};
+use crate::filters::plain::OwnResponses;
+use crate::routes::key_parts::{self, Effect};
 use crate::spec::FilterSpec;
 use crate::yaml::Span;
 
@@ -36,7 +38,7 @@ pub(super) fn interleave<'n>(defaults: &[FilterSlot<'n>], of_route: Vec<FilterSl
 /// Reports filters of the route `id` that have no effect or an unexpected one, in the order in which requests pass them.
 pub(super) fn check(filters: &mut Vec<ListedFilter<'_>>, id: &str, id_at: Span, diagnostics: &mut Diagnostics) {
     keep_last_cache(filters, id, id_at, diagnostics);
-    note_uncounted_hits(filters, id, diagnostics);
+    uncounted_requests(filters, id, diagnostics);
     let edits = filters.iter().filter_map(|listed| Some((listed.filter.as_edit()?, &listed.spec)));
     let edits: Vec<_> = edits.collect();
     hosts(&edits, diagnostics);
@@ -88,24 +90,28 @@ fn keep_last_cache(filters: &mut Vec<ListedFilter<'_>>, id: &str, id_at: Span, d
     });
 }
 
-/// Reports a cache in front of limits, which do not count its responses.
-fn note_uncounted_hits(filters: &[ListedFilter<'_>], id: &str, diagnostics: &mut Diagnostics) {
-    let mut behind = filters.iter().skip_while(|listed| !matches!(listed.filter, Filter::LocalResponseCache(_)));
-    let Some(cache) = behind.next() else { return };
-    let remedy = match cache.filter.properties().position {
-        FilterPosition::First => "`filter.local-response-cache.position: listed`, and the cache after it, counts them",
-        FilterPosition::Listed | FilterPosition::Last => "list the cache after it to count them",
-    };
-    if let Some(counter) = behind.find(|listed| listed.filter.counts_requests()) {
-        diagnostics
-            .note(
-                cache.spec.span,
-                format!(
-                    "`{}` of route `{id}` does not count cached responses: the cache precedes it",
-                    counter.spec.name
-                ),
-            )
-            .help(remedy);
+/// Warns of limits behind a filter that responds in their place: they do not count these requests.
+fn uncounted_requests(filters: &[ListedFilter<'_>], id: &str, diagnostics: &mut Diagnostics) {
+    for (at, first) in filters.iter().enumerate() {
+        let Some(counter) = filters[at + 1..].iter().find(|listed| listed.filter.counts_requests()) else { return };
+        let (first_name, name, properties) = (&first.spec.name, &counter.spec.name, first.filter.properties());
+        let (message, remedy) = match properties.own_responses {
+            OwnResponses::None => continue,
+            OwnResponses::Cached => (
+                format!("`{name}` of route `{id}` does not count cached responses: the cache precedes it"),
+                match properties.position {
+                    FilterPosition::First => {
+                        "`filter.local-response-cache.position: listed`, and the cache after it, counts them".to_owned()
+                    }
+                    FilterPosition::Listed | FilterPosition::Last => "list the cache after it to count them".to_owned(),
+                },
+            ),
+            OwnResponses::All => (
+                format!("`{name}` of route `{id}` counts no request: `{first_name}` before it responds to all of them"),
+                format!("list `{name}` before `{first_name}`"),
+            ),
+        };
+        diagnostics.warn(first.spec.span, message).help(remedy);
     }
 }
 
@@ -152,24 +158,19 @@ fn duplicates(edits: &[(&Edit, &FilterSpec<'_>)], diagnostics: &mut Diagnostics)
     }
 }
 
-/// Warns of limiters whose key a `RemoveRequestHeader` before them has removed.
+/// Warns of filters whose key lacks a part that an edit before them has removed.
 fn removed_keys(filters: &[ListedFilter<'_>], diagnostics: &mut Diagnostics) {
-    let mut removed: Vec<(&HeaderName, &ListedFilter<'_>)> = Vec::new();
-    for listed in filters {
-        if let Some(edit) = listed.filter.as_edit() {
-            removed.extend(edit.removed_header().map(|header| (header, listed)));
-            let set = edit.set_headers();
-            removed.retain(|(header, _)| !set.contains(header));
-        }
+    for (at, listed) in filters.iter().enumerate() {
+        let before = || filters[..at].iter().map(|listed| listed.filter.as_edit());
+        let removed = |part| key_parts::last_edit(part, before()).filter(|(_, effect)| *effect == Effect::Removes);
+        let mut parts = listed.filter.key_resolvers().flat_map(KeyResolver::parts);
+        let Some((part, edit)) = parts.find_map(|part| Some((part.1, &filters[removed(part)?.0].spec.text))) else {
+            continue;
+        };
         let name = &listed.spec.name;
-        let read = listed.filter.key_resolvers().flat_map(|resolver| resolver.headers()).collect::<Vec<_>>();
-        let Some((header, edit)) = removed.iter().find(|(header, _)| read.contains(header)) else { continue };
         diagnostics
-            .warn(
-                listed.spec.span,
-                format!("`{name}` finds no `{header}` for its key: `{}` before it removes the field", edit.spec.text),
-            )
-            .help(format!("list `{}` after `{name}`", edit.spec.text));
+            .warn(listed.spec.span, format!("`{name}` finds no `{part}` for its key: `{edit}` before it removes it"))
+            .help(format!("list `{edit}` after `{name}`"));
     }
 }
 

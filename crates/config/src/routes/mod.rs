@@ -5,6 +5,7 @@
 pub(crate) mod check;
 pub(crate) mod cors;
 mod filters;
+mod key_parts;
 pub(crate) mod metadata;
 pub(crate) mod model;
 pub(crate) mod raw_route;

@@ -1,15 +1,13 @@
 //! `uri` of a route, and forwards to paths that no route takes.
 
-use std::net::{IpAddr, Ipv4Addr};
-
-use http::{HeaderMap, Method, Uri};
-use tollgate_routing::{PathPattern, Predicate, RequestView, RouteEntry, RouteTable};
+use http::Uri;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Missing, Section, Severity, quoted};
 use crate::filters::forward;
 use crate::filters::model::Filter;
 use crate::predicates::context::is_plain_path;
+use crate::routes::key_parts::Paths;
 use crate::routes::model::{Route, Target};
 use crate::sections::upstreams::UpstreamsByName;
 use crate::sections::upstreams::endpoints::Scheme;
@@ -100,21 +98,18 @@ pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route]
         return;
     }
     let may_have_controllers = diagnostics.mistakes == Severity::Warning;
-    let paths = RouteTable::new(routes.iter().map(|route| (path_predicates(route), route)).collect());
-    let (headers, peer) = (HeaderMap::new(), IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let paths = Paths::of(routes.iter());
     for (at, path) in forwards {
-        let takes = |uri| paths.find(&RequestView::new(&Method::GET, &uri, &headers, peer, 0));
-        let route = path.parse::<Uri>().map(takes);
-        if matches!(route, Err(_) | Ok(Ok(None))) {
+        let Some(route) = paths.find(path) else {
             let warning = diagnostics.warn(*at, format!("no route matches `{path}`: requests forwarded there get 404"));
             let warning = match stand_in(path).filter(|_| may_have_controllers) {
                 Some(route) => warning.missing(route),
                 None => warning,
             };
             warning.help(format!("add a route with `Path={path}`, also in a second file: `tollgate: {{routes: [{{id: …, uri: …, predicates: [Path={path}]}}]}}`; controllers of a Spring application do not exist here"));
-        } else if let Ok(Ok(Some(RouteEntry { value: route, .. }))) = route
-            && falls_back_to(route, path)
-        {
+            continue;
+        };
+        if falls_back_to(route, path) {
             let id = &route.id;
             diagnostics
                 .warn(*at, format!("`{path}` is a path of route `{id}`, whose own fallback it is: without its upstream, requests end in a loop, with 508"))
@@ -144,13 +139,6 @@ fn falls_back_to(route: &Route, path: &str) -> bool {
         breaker.fallback.as_ref().is_some_and(|fallback| fallback.fixed_path.as_deref() == Some(path))
     };
     matches!(route.uri, Target::Http { .. } | Target::Balanced { .. }) && route.filters.iter().any(is_it)
-}
-
-/// Returns the conditions of a route on the path, which ignore a `/` at the end.
-fn path_predicates(route: &Route) -> Vec<Predicate> {
-    let texts = |patterns: &[PathPattern]| patterns.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let paths = route.predicates.iter().filter_map(Predicate::path_patterns);
-    paths.filter_map(|patterns| Predicate::path(&texts(patterns), true).ok()).collect()
 }
 
 #[cfg(test)]
