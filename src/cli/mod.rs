@@ -13,6 +13,7 @@ mod report;
 mod serve;
 mod simulate;
 mod status;
+mod suggest;
 mod top;
 
 use std::io;
@@ -76,6 +77,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Replay access logs through routes and limits: show what a configuration would have denied
     Simulate(simulate::Arguments),
+    /// Suggest limits for the clients of access logs, by route and key, and name the clients that they would touch
+    Suggest(suggest::Arguments),
     /// Convert an application.yml of Spring Cloud Gateway to Tollgate's own form, with comments on each change
     Migrate {
         /// The application.yml or application.properties to convert
@@ -160,6 +163,7 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
         }
         Command::Explain(arguments) => explain::run(&arguments, command_line)?,
         Command::Simulate(arguments) => simulate::run(&arguments, command_line)?,
+        Command::Suggest(arguments) => suggest::run(&arguments, command_line)?,
         Command::Migrate { file, selection, out } => {
             let command_line = selection.with_profiles(command_line);
             migrate::run(&selection.files(file, &command_line)?, &command_line, out)
@@ -201,7 +205,9 @@ impl Command {
     /// Returns true for a command that reads a configuration.
     fn reads_files(&self) -> bool {
         match self {
-            Self::Serve { .. } | Self::Check { .. } | Self::Simulate(_) | Self::Migrate { .. } => true,
+            Self::Serve { .. } | Self::Check { .. } | Self::Simulate(_) | Self::Suggest(_) | Self::Migrate { .. } => {
+                true
+            }
             Self::Explain(arguments) => !arguments.is_live(),
             _ => false,
         }
@@ -216,6 +222,7 @@ impl Command {
             Self::Check { checked, selection, .. } => !checked.is_empty() || selection.names_files(),
             Self::Explain(arguments) => arguments.names_files(),
             Self::Simulate(arguments) => arguments.names_files(),
+            Self::Suggest(arguments) => arguments.names_files(),
             _ => false,
         }
     }

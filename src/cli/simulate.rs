@@ -9,9 +9,10 @@ use clap::Args;
 use crate::cli::load::{self, NoConfiguration, Selection};
 use crate::cli::report::{fail, json, write};
 use tollgate_config::{CommandLine, Config};
+use tollgate_simulate::gate::{Gate, GateOutcome};
 use tollgate_simulate::html;
 use tollgate_simulate::input::{Inputs, Map};
-use tollgate_simulate::run::{Progress, simulate};
+use tollgate_simulate::run::{Log, Progress, simulate};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "tollgate simulate [OPTIONS] [FILE] <LOG>...")]
@@ -30,6 +31,9 @@ pub(super) struct Arguments {
     /// Replay N times as fast as the log, such as 2, x2 or 0.5
     #[arg(long, value_name = "xN", default_value = "1", value_parser = rate)]
     rate: f64,
+    /// Exit with 1 if FILE denies a larger share of all requests, such as 1%, 0.05% or 0; ROUTE=SHARE is the bound of a route (repeatable)
+    #[arg(long, value_name = "[ROUTE=]SHARE", value_parser = Gate::parse)]
+    max_denied: Vec<Gate>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -60,8 +64,9 @@ fn rate(text: &str) -> Result<f64, String> {
     valid.ok_or_else(|| "not a factor such as 2, x2 or 0.5, from 0.000001 to 1000000".to_owned())
 }
 
-/// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors; 2 if a file cannot be
-/// read, a field of `--map` is in no line, or no line can be used.
+/// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors, or a share is above
+/// `--max-denied`; 2 if a file cannot be read, a field of `--map` is in no line, no line can be used, or a bound names an
+/// unknown route.
 pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
     let command_line = arguments.selection.with_profiles(command_line);
     let (file, logs) = arguments.parts();
@@ -74,6 +79,11 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
             Err(error) => return Ok(load::report(&error)),
         }
     }
+    let routes = loaded.first().map(|(_, config)| config.routes.as_slice()).unwrap_or_default();
+    let mut bounded = arguments.max_denied.iter().filter_map(Gate::route);
+    if let Some(unknown) = bounded.find(|id| !routes.iter().any(|route| *route.id == **id)) {
+        return Ok(fail(2, &format!("--max-denied: no route has the id `{}`", unknown.escape_debug())));
+    }
     Ok(replay(arguments, logs, &loaded))
 }
 
@@ -85,15 +95,8 @@ fn replay(arguments: &Arguments, logs: &[PathBuf], loaded: &[(String, Config)]) 
         Err(error) => return fail(2, &error),
     };
     let configurations: Vec<_> = loaded.iter().map(|(file, config)| (file.as_str(), config)).collect();
-    let shows_progress = io::stderr().is_terminal();
-    let result = simulate(&configurations, inputs, &map, arguments.rate, |progress| {
-        if shows_progress {
-            show(progress);
-        }
-    });
-    if shows_progress {
-        eprint!("\r\x1b[K");
-    }
+    let log = Log { inputs, map: &map, rate: arguments.rate };
+    let result = with_progress(|on_progress| simulate(&configurations, log, &arguments.max_denied, on_progress));
     if let Some(missing) = result.input.missing_fields() {
         return fail(2, &missing);
     }
@@ -106,7 +109,22 @@ fn replay(arguments: &Arguments, logs: &[PathBuf], loaded: &[(String, Config)]) 
     if written == ExitCode::SUCCESS && result.input.broken == result.input.lines {
         return fail(2, &"no line of the logs can be used");
     }
-    written
+    let failed: Vec<_> = result.gates.iter().filter(|gate| !gate.passed).map(GateOutcome::to_string).collect();
+    if failed.is_empty() { written } else { fail(1, &format!("--max-denied: {}", failed.join("; "))) }
+}
+
+/// Calls `work` with a function that shows its progress, if standard error is a terminal.
+pub(super) fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+    let is_shown = io::stderr().is_terminal();
+    let result = work(&mut |progress| {
+        if is_shown {
+            show(progress);
+        }
+    });
+    if is_shown {
+        eprint!("\r\x1b[K");
+    }
+    result
 }
 
 /// Shows the progress in one line of standard error.

@@ -163,6 +163,8 @@ pub(super) struct RunningRequest {
     pub(super) second_us: u64,
     /// Position of its route.
     pub(super) route: usize,
+    /// Route in the log, if it is measured under that.
+    pub(super) logged_route: Option<Arc<str>>,
     pub(super) logged: Option<LoggedVerdict>,
     /// True if the request is refused since an access list blocked it in the log.
     pub(super) is_blocked: bool,

@@ -93,6 +93,11 @@ impl NeededKey {
         matches!(self.origin, Origin::Log(_))
     }
 
+    /// Returns true if requests needed the key, and no line has it.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.lacking.get() > 0 && self.lacking == self.requests
+    }
+
     /// Returns the key resolver that reads the key of the log; `None` if the key is read from the request.
     pub(super) fn log_resolver(&self) -> Option<KeyResolver> {
         let Origin::Log(field) = &self.origin else { return None };

@@ -11,7 +11,7 @@ use tollgate_filters::cors::{Policy, Verdict};
 use crate::input::LogEntry;
 use crate::keys::NeededKey;
 use crate::log_facts::LogFacts;
-use crate::routes::LogRoute;
+use crate::log_route::LogRoute;
 use tollgate_config::{Config, TrafficEndpoints};
 use tollgate_routing::{Predicate, RequestView};
 

@@ -16,9 +16,11 @@ use crate::input::{LogEntry, LogTime, LoggedVerdict, Slot};
 use crate::keys::NeededKey;
 use crate::local_responses::{LimiterReach, LocalResponses};
 use crate::log_facts::LogFacts;
+use crate::log_route::{LogRoute, RouteMatch, find_route};
 use crate::report::{Note, Outcome, Reproduced, RouteOutcome};
-use crate::routes::{LogRoute, RouteBuilder};
+use crate::routes::RouteBuilder;
 use crate::statistics::RouteCounts;
+use crate::suggest::Measurement;
 use tollgate_config::Config;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_proxy::http::body::Body;
@@ -36,6 +38,8 @@ pub struct Replay {
     counts: Vec<RouteCounts>,
     totals: Outcome,
     reproduced: Reproduced,
+    /// Measures requests instead of counting their verdicts.
+    pub(super) measurement: Option<Measurement>,
     waiting: BTreeMap<(LogTime, u64), (RunningRequest, Vec<LogTime>)>,
     /// Facts of a finished request, emptied for the next one.
     spare_facts: Option<Box<RequestFacts>>,
@@ -61,8 +65,14 @@ impl Replay {
         let context = LogContext::new(config);
         let log_facts = &log_facts.under(config);
         let local_responses = LocalResponses::new(config, log_facts);
-        let mut builder =
-            RouteBuilder { config, log_facts, local_responses: &local_responses, context: &context, notes: Vec::new() };
+        let mut builder = RouteBuilder {
+            config,
+            log_facts,
+            local_responses: &local_responses,
+            context: &context,
+            notes: Vec::new(),
+            switched_off: 0,
+        };
         let table = builder.table();
         let notes = builder.notes;
         Self {
@@ -74,6 +84,7 @@ impl Replay {
             notes,
             totals: Outcome { file: file.to_owned(), ..Outcome::default() },
             reproduced: Reproduced::default(),
+            measurement: None,
             waiting: BTreeMap::new(),
             spare_facts: None,
         }
@@ -86,7 +97,7 @@ impl Replay {
         match slot {
             Slot::Status => false,
             Slot::Rule | Slot::Key | Slot::Keys => has_logged_keys,
-            Slot::Route => has_logged_keys || any(|route| route.is_uncertain),
+            Slot::Route => self.measurement.is_some() || has_logged_keys || any(|route| route.is_uncertain),
             Slot::Reason => has_logged_keys || self.local_responses.has_policies() || any(|route| route.checks_size),
             _ => true,
         }
@@ -158,6 +169,7 @@ impl Replay {
             number,
             second_us: times.now.us,
             route: index,
+            logged_route: self.measurement.as_mut().and_then(|it| it.logged_route(entry.route())),
             logged: entry.verdict,
             is_blocked: route.listed_verdict(entry) == Some(LoggedVerdict::Blocked),
             response,
@@ -224,7 +236,10 @@ impl Replay {
         let mut facts = request.facts.unwrap_or_default();
         let limiter = &facts.limiter;
         let counts = self.counts.get_mut(request.route)?;
-        counts.add_verdicts(limiter, request.second_us);
+        match &mut self.measurement {
+            Some(measurement) => measurement.add(&route.id, request.logged_route, limiter, request.second_us),
+            None => counts.add_verdicts(limiter, request.second_us),
+        }
         let verdict = limiter.verdict();
         let is_refusal = |kind| matches!(kind, VerdictKind::Denied | VerdictKind::Blocked);
         let refusal = limiter.verdicts.iter().find(|verdict| is_refusal(verdict.kind));
@@ -262,39 +277,17 @@ impl Replay {
                 let note = key.note().map(|text| Note { route: id.clone(), rule: Some(rule.clone()), text });
                 self.notes.extend(note.filter(|note| !self.notes.contains(note)));
             }
-            routes.push(RouteOutcome { route: id.clone(), requests: counts.requests, denied: counts.denied });
+            routes.push(RouteOutcome {
+                route: id.clone(),
+                requests: counts.requests,
+                denied: counts.denied,
+                unsimulated_rules: route.unsimulated_rules(),
+                all_rules: route.all_rules,
+            });
             rules.extend(counts.outcomes(&id));
         }
         rules.sort_by(|a, b| a.route.cmp(&b.route));
         let has_verdicts = self.reproduced != Reproduced::default();
         Outcome { routes, rules, notes: self.notes, reproduced: has_verdicts.then_some(self.reproduced), ..self.totals }
     }
-}
-
-/// Route of a request.
-enum RouteMatch {
-    Route(usize),
-    None,
-    Undetermined,
-}
-
-/// Finds the route of a request. The route in the log decides on routes that read parts which the log lacks.
-fn find_route(table: &RouteTable<LogRoute>, view: &RequestView<'_>, logged: Option<&[u8]>) -> RouteMatch {
-    let first = match table.find(view) {
-        Ok(Some(first)) => first,
-        Ok(None) => return RouteMatch::None,
-        Err(_) => return RouteMatch::Undetermined,
-    };
-    if !first.value.is_uncertain {
-        return RouteMatch::Route(first.index);
-    }
-    let Some(logged) = logged else { return RouteMatch::Undetermined };
-    for (index, (predicates, route)) in table.iter().enumerate().skip(first.index) {
-        if (!route.is_uncertain || route.id.as_bytes() == logged)
-            && predicates.iter().all(|predicate| predicate.matches(view))
-        {
-            return RouteMatch::Route(index);
-        }
-    }
-    RouteMatch::None
 }

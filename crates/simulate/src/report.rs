@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::gate::GateOutcome;
 use crate::input::InputStats;
 pub use crate::statistics::Chart;
 
@@ -21,6 +22,8 @@ pub struct Report {
     pub configurations: Vec<Outcome>,
     /// Difference between two configurations.
     pub comparison: Option<Comparison>,
+    /// Results of the bounds of denied requests, for the first configuration.
+    pub gates: Vec<GateOutcome>,
 }
 
 /// Result of one configuration.
@@ -71,6 +74,18 @@ pub struct RouteOutcome {
     pub requests: u64,
     /// Requests that limiters denied.
     pub denied: u64,
+    /// Rules that are not simulated.
+    pub unsimulated_rules: usize,
+    /// Rules of its limiters.
+    #[serde(skip)]
+    pub(super) all_rules: usize,
+}
+
+impl RouteOutcome {
+    /// Returns true if no rule of the route is simulated, though it has some: its requests were not decided.
+    pub(super) fn is_undecided(&self) -> bool {
+        self.unsimulated_rules > 0 && self.unsimulated_rules == self.all_rules
+    }
 }
 
 /// Result of one rule.

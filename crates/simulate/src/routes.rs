@@ -7,43 +7,16 @@ use tollgate_filters::key_resolver::{KeyResolver, KeySource};
 use tollgate_filters::request_rate_limiter::Enforcement;
 
 use crate::context::LogContext;
-use crate::input::{LogEntry, LoggedVerdict};
 use crate::keys::{NeededKey, chooses_by_key};
 use crate::local_responses::LocalResponses;
 use crate::log_facts::{LackingParts, LogFacts, map_hint};
+use crate::log_route::LogRoute;
 use crate::report::Note;
 use crate::treatment::Treatment;
 use tollgate_config::{Audience, Config, Filter, Limit, Naming, PlanResolver, RateLimiter, Route, Rules, Target};
 use tollgate_proxy::gateway::stack::route_service;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_routing::{Predicate, RequestPart, RouteTable};
-
-/// Route of a simulation.
-pub(super) struct LogRoute {
-    pub(super) id: Arc<str>,
-    pub(super) service: SharedService,
-    pub(super) needs_variables: bool,
-    /// True if the route has a limiter. Requests of other routes are counted without their layers.
-    pub(super) is_limited: bool,
-    /// True if a predicate reads a part of the request that the log lacks. Only the route in the log decides then.
-    pub(super) is_uncertain: bool,
-    /// True if `RequestSize` or `RequestHeaderSize` precede a limiter.
-    pub(super) checks_size: bool,
-    /// True if access lists read keys that the log lacks for exempt and blocked requests.
-    pub(super) keeps_lists: bool,
-    /// Keys of rules that single lines of the log may lack.
-    pub(super) keys: Vec<NeededKey>,
-}
-
-impl LogRoute {
-    /// Returns the verdict of access lists in the log that the request keeps.
-    pub(super) fn listed_verdict(&self, entry: &LogEntry) -> Option<LoggedVerdict> {
-        let is_listed = |verdict: &LoggedVerdict| matches!(verdict, LoggedVerdict::Exempt | LoggedVerdict::Blocked);
-        entry
-            .verdict
-            .filter(|verdict| self.keeps_lists && is_listed(verdict) && entry.route() == Some(self.id.as_bytes()))
-    }
-}
 
 /// Builds the routes, and notes their parts that cannot be simulated.
 pub(super) struct RouteBuilder<'c> {
@@ -52,6 +25,8 @@ pub(super) struct RouteBuilder<'c> {
     pub(super) local_responses: &'c LocalResponses,
     pub(super) context: &'c LogContext,
     pub(super) notes: Vec<Note>,
+    /// Rules of the current route that are switched off.
+    pub(super) switched_off: usize,
 }
 
 impl RouteBuilder<'_> {
@@ -63,7 +38,9 @@ impl RouteBuilder<'_> {
 
     fn route(&mut self, route: &Route) -> (Vec<Predicate>, LogRoute) {
         let (predicates, is_uncertain) = self.predicates(route);
-        let (filters, keys) = self.filters(route);
+        self.switched_off = 0;
+        let (filters, keys, all_rules) = self.filters(route);
+        let switched_off = self.switched_off;
         let is_limited = route.rate_limiters().next().is_some();
         let checks_size = self.note_sizes(route);
         if let Some(text) = self.local_responses.note().filter(|_| is_limited) {
@@ -90,7 +67,18 @@ impl RouteBuilder<'_> {
         let id = Arc::clone(&route.id);
         (
             predicates,
-            LogRoute { id, service, needs_variables, is_limited, is_uncertain, checks_size, keeps_lists, keys },
+            LogRoute {
+                id,
+                service,
+                needs_variables,
+                is_limited,
+                is_uncertain,
+                checks_size,
+                keeps_lists,
+                keys,
+                all_rules,
+                switched_off,
+            },
         )
     }
 
@@ -111,8 +99,9 @@ impl RouteBuilder<'_> {
         (decidable.into_iter().map(|(_, predicate)| predicate.clone()).collect(), !lacking.is_empty())
     }
 
-    /// Returns the filters that run, and the keys of their rules that single lines may lack. Others are noted.
-    fn filters(&mut self, route: &Route) -> (Vec<Filter>, Vec<NeededKey>) {
+    /// Returns the filters that run, the keys of their rules that single lines may lack, and the number of all rules. Others
+    /// are noted.
+    fn filters(&mut self, route: &Route) -> (Vec<Filter>, Vec<NeededKey>, usize) {
         let (mut filters, mut keys, mut names) = (Vec::new(), Vec::new(), Vec::new());
         let mut number = 0;
         for filter in &route.filters {
@@ -129,7 +118,7 @@ impl RouteBuilder<'_> {
             }
         }
         keys.iter_mut().for_each(|key: &mut NeededKey| key.all_rules.clone_from(&names));
-        (filters, keys)
+        (filters, keys, names.len())
     }
 
     /// Notes the filters in front of a limiter that refuse requests by their size. Returns true if there are any.
@@ -184,6 +173,7 @@ impl RouteBuilder<'_> {
         }
         if let Some(text) = self.unknown_plan(limiter) {
             limiter.settings.enforcement = Enforcement::Off;
+            self.switched_off += names.len();
             self.note(route, None, format!("the limiter is not simulated: {text}"));
             return names;
         }
@@ -197,6 +187,7 @@ impl RouteBuilder<'_> {
             let is_share = matches!(limit.enforcement.and(shared), Enforcement::Keys(1..10_000));
             if let Some(text) = self.unknown_rule(limit, lacking.as_ref(), is_share) {
                 limit.enforcement = Enforcement::Off;
+                self.switched_off += 1;
                 self.note(route, Some(name), format!("not simulated: {text}"));
                 continue;
             }
@@ -288,7 +279,7 @@ impl RouteBuilder<'_> {
 }
 
 /// Returns every rule in the order of [`Naming::all`].
-fn limits_mut(limiter: &mut RateLimiter) -> impl Iterator<Item = &mut Limit> {
+pub(super) fn limits_mut(limiter: &mut RateLimiter) -> impl Iterator<Item = &mut Limit> {
     let plans = limiter.plans.iter_mut().flat_map(|plans| &mut plans.sets).map(|(_, rules)| rules);
     std::iter::once(&mut limiter.rules).chain(plans).flat_map(|rules| {
         let (one, several) = match rules {

@@ -38,7 +38,10 @@ impl Display for Report {
                 writeln!(f, "  {route:<24} {rule:<20} {newly_denied:>13} {newly_allowed:>13}")?;
             }
         }
-        Ok(())
+        if !self.gates.is_empty() {
+            writeln!(f, "\nbounds of denied requests")?;
+        }
+        self.gates.iter().try_for_each(|gate| writeln!(f, "  {}: {gate}", if gate.passed { "ok" } else { "FAILED" }))
     }
 }
 
