@@ -84,6 +84,11 @@ fn responses_of_registries_give_usable_instances_only() {
 }
 
 #[test]
+fn responses_of_upstreams_have_one_reading_in_pieces_of_any_size() {
+    replay("upstream_response", targets::upstream_response::run);
+}
+
+#[test]
 fn damaged_key_stores_harm_nothing() {
     // Each change is verified and decrypted.
     replay_some("key_store", MUTATIONS / 10, targets::key_store::run);

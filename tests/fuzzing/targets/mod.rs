@@ -8,3 +8,4 @@ pub mod properties;
 pub mod redis_reply;
 pub mod registry_reply;
 pub mod request;
+pub mod upstream_response;

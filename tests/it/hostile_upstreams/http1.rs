@@ -129,10 +129,11 @@ fn bytes_after_a_response_never_answer_the_next_request() {
             }
         });
         let gateway = Gateway::to(&upstream.uri());
-        let mut client = gateway.connect();
         for _ in 0..10 {
-            assert_ne!(client.request("GET", "/x", &[], b"").text(), "forged", "{start:?}");
-            assert_eq!(client.request("GET", "/next", &[], b"").text(), "next", "{start:?}");
+            // A response with invalid framing is cut.
+            let seen = gateway.connect().try_request("GET", "/x", &[], b"");
+            assert!(seen.is_some_and(|response| response.text() != "forged"), "{start:?}");
+            assert_eq!(gateway.get("/next").text(), "next", "{start:?}");
         }
     }
 }

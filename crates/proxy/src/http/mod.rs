@@ -12,7 +12,6 @@ pub mod failure;
 pub mod fields;
 pub mod handler;
 pub mod interim;
-pub mod read_ahead;
 pub mod read_gate;
 pub mod request_id;
 pub mod service;

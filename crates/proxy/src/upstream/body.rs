@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,16 +11,15 @@ use tokio::time::Instant;
 
 use crate::http::body::{Body, BodyError, ConcurrentUpload, UploadProgress};
 use crate::upstream::exchange::poll_timeout;
-use crate::upstream::incoming::{Incoming, poll_incoming};
+use crate::upstream::incoming::Incoming;
 use crate::upstream::pick::{HeldConnection, Outcome};
+use crate::upstream::pool::Connection;
 
 /// Response body that returns its connection to the pool when it has been read to its end.
 #[derive(Debug)]
 struct UpstreamBody {
     /// Frame that arrived with the response head.
     first: Option<Frame<Bytes>>,
-    /// Latest part, kept while the connection's buffer is being replaced.
-    latest: Bytes,
     incoming: Incoming,
     held: Option<HeldConnection>,
     timeout: Option<Duration>,
@@ -36,26 +35,19 @@ struct UpstreamBody {
 /// The start of the body arrived with the head and is invalid: the client gets a failure instead of the head.
 pub(super) fn response_body(
     mut incoming: Incoming,
-    held: HeldConnection,
+    mut held: HeldConnection,
     timeout: Option<Duration>,
     upload: Option<Rc<UploadProgress>>,
 ) -> Result<Body, Box<(BodyError, HeldConnection)>> {
-    if incoming.is_end_stream() {
+    if incoming.is_end_stream(Some(&held.connection)) {
         held.release();
         return Ok(Body::default());
     }
-    // A later poll registers its task.
-    let first = match poll_incoming(&mut incoming, &mut Context::from_waker(Waker::noop())) {
+    let first = match incoming.received(&mut held.connection) {
         Poll::Pending => None,
-        Poll::Ready(Some(Ok(frame))) => {
-            held.connection.expect_body();
-            if let Some(read_ahead) = held.connection.read_ahead() {
-                read_ahead.hold();
-            }
-            Some(frame)
-        }
+        Poll::Ready(Some(Ok(frame))) => Some(frame),
         Poll::Ready(Some(Err(error))) => return Err(Box::new((cause(error, upload.as_deref()), held))),
-        Poll::Ready(None) if held.connection.is_http2() && !incoming.is_end_stream() => {
+        Poll::Ready(None) if !incoming.is_end_stream(Some(&held.connection)) => {
             return Err(Box::new((cause(BodyError::UpstreamReset, upload.as_deref()), held)));
         }
         Poll::Ready(None) => {
@@ -63,7 +55,8 @@ pub(super) fn response_body(
             return Ok(Body::default());
         }
     };
-    let is_last = first.as_ref().is_some_and(|frame| incoming.is_end_stream() || frame.is_trailers());
+    let is_ended = incoming.is_end_stream(Some(&held.connection));
+    let is_last = first.as_ref().is_some_and(|frame| is_ended || frame.is_trailers());
     let mut held = Some(held);
     if is_last && let Some(held) = held.take() {
         held.release();
@@ -72,8 +65,8 @@ pub(super) fn response_body(
         Some(Ok(data)) => Ok(Body::from(data)),
         first => {
             let first = first.and_then(Result::err);
-            let (latest, upload) = (Bytes::new(), upload.and_then(ConcurrentUpload::new));
-            Ok(Body::boxed(UpstreamBody { first, latest, incoming, held, timeout, upload, failed: None }))
+            let upload = upload.and_then(ConcurrentUpload::new);
+            Ok(Body::boxed(UpstreamBody { first, incoming, held, timeout, upload, failed: None }))
         }
     }
 }
@@ -87,7 +80,11 @@ impl UpstreamBody {
     /// Returns true if the upstream reset the stream with `NO_ERROR` before the end of its response. The body ends
     /// then, but such a reset is a normal end only after a complete response (RFC 9113 §8.1).
     fn is_cut(&self) -> bool {
-        self.held.as_ref().is_some_and(|held| held.connection.is_http2()) && !self.incoming.is_end_stream()
+        self.connection().is_some_and(Connection::is_http2) && !self.incoming.is_end_stream(self.connection())
+    }
+
+    fn connection(&self) -> Option<&Connection> {
+        self.held.as_ref().map(|held| &*held.connection)
     }
 
     /// Ends the body with `error` at the next poll. Until then the server sends what it has of the response: on an error it
@@ -139,24 +136,15 @@ impl HttpBody for UpstreamBody {
         if let Some(error) = this.failed.take() {
             return Poll::Ready(Some(Err(error)));
         }
-        let read_ahead = this.held.as_ref().and_then(|held| held.connection.read_ahead());
+        let Some(held) = &mut this.held else { return Poll::Ready(None) };
         // The server asks for the next part when the client has taken the one before.
-        if let Some(read_ahead) = read_ahead {
-            read_ahead.resume();
-        }
-        match poll_incoming(&mut this.incoming, cx) {
+        match this.incoming.poll(&mut held.connection, cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                if let Some(read_ahead) = read_ahead {
-                    read_ahead.hold();
-                    let kept = frame.data_ref().filter(|_| read_ahead.is_resizing());
-                    this.latest = kept.cloned().unwrap_or_default();
-                }
                 // Trailers are the last frame: a server does not poll for another.
-                if this.incoming.is_end_stream() || frame.is_trailers() {
+                if frame.is_trailers() || this.incoming.is_end_stream(Some(&held.connection)) {
                     this.finish();
-                } else if let Some(held) = &mut this.held {
+                } else {
                     held.connection.deadline.clear();
-                    held.connection.expect_body();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -171,12 +159,12 @@ impl HttpBody for UpstreamBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.first.is_none() && self.incoming.is_end_stream()
+        self.first.is_none() && self.incoming.is_end_stream(self.connection())
     }
 
     fn size_hint(&self) -> SizeHint {
         let first = self.first.as_ref().and_then(Frame::data_ref).map_or(0, Bytes::len) as u64;
-        let rest = self.incoming.size_hint();
+        let rest = self.incoming.size_hint(self.connection());
         let mut hint = SizeHint::new();
         if let Some(upper) = rest.upper() {
             hint.set_upper(upper + first);

@@ -11,8 +11,6 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 use http::{Request, Response};
-use hyper::client::conn::TrySendError;
-use pin_project_lite::pin_project;
 
 use crate::http::body::{Body, UploadProgress};
 use crate::http::facts::Timer;
@@ -22,7 +20,7 @@ use crate::upstream::incoming::Incoming;
 use crate::upstream::interim::InterimRelay;
 use crate::upstream::pick::{Outcome, Pick};
 use crate::upstream::pool::{Connection, Sender};
-use crate::upstream::request::{Replay, RequestExtras, prepare_head};
+use crate::upstream::request::{Replay, RequestExtras, is_idempotent, prepare_head};
 use crate::upstream::times::Monitor;
 
 /// Request with what all of its attempts share.
@@ -32,25 +30,12 @@ pub(super) struct Call {
     pub(super) extras: Option<Box<RequestExtras>>,
 }
 
-/// Companions of a request that is ready to be sent.
-struct Prepared {
-    /// Copy of the request, to send it again.
-    replay: Option<Replay>,
-    upload: Option<Rc<UploadProgress>>,
-}
-
-/// Response head of HTTP/1.1.
-type Http1Result = Result<Response<hyper::body::Incoming>, TrySendError<Request<Body>>>;
-
-pin_project! {
-    /// Future of a response.
-    #[project = ForwardingProjection]
-    pub(super) enum Forwarding<F> {
-        // The first attempt, over HTTP/1.1.
-        First { #[pin] sending: F, sent: Option<Sent> },
-        // All other requests.
-        Boxed { response: Pin<Box<dyn Future<Output = Response<Body>>>> },
-    }
+/// Future of a response.
+pub(super) enum Forwarding {
+    /// The first attempt, over HTTP/1.1; `None` once it has completed.
+    First(Option<Sent>),
+    /// All other requests.
+    Boxed(Pin<Box<dyn Future<Output = Response<Body>>>>),
 }
 
 /// First attempt of a request.
@@ -58,71 +43,69 @@ pub(super) struct Sent {
     call: Call,
     pick: Pick,
     connection: Box<Connection>,
-    replay: Option<Replay>,
+    /// Copy of the request, to send it again.
+    replay: Option<Box<Replay>>,
     upload: Option<Rc<UploadProgress>>,
     timer: Timer,
 }
 
-impl<F> Forwarding<F> {
+impl Forwarding {
     /// Returns the future of `response`.
     pub(super) fn ready(response: Response<Body>) -> Self {
         Self::boxed(std::future::ready(response))
     }
 
     fn boxed(response: impl Future<Output = Response<Body>> + 'static) -> Self {
-        Self::Boxed { response: Box::pin(response) }
+        Self::Boxed(Box::pin(response))
     }
 }
 
-impl<F: Future<Output = Http1Result>> Future for Forwarding<F> {
+impl Future for Forwarding {
     type Output = Result<Response<Body>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let failed = match self.as_mut().project() {
-            ForwardingProjection::Boxed { response } => return response.as_mut().poll(cx).map(Ok),
-            ForwardingProjection::First { sending, sent } => {
+        let failed = match &mut *self {
+            Self::Boxed(response) => return response.as_mut().poll(cx).map(Ok),
+            Self::First(sent) => {
                 let Some(attempt) = sent else { return Poll::Pending };
-                let error = match sending.poll(cx) {
-                    Poll::Ready(Ok(response)) => {
-                        return sent.take().map_or(Poll::Pending, |sent| Poll::Ready(Ok(sent.received(response))));
-                    }
-                    Poll::Ready(Err(error)) => ExchangeError::from(error),
-                    Poll::Pending => {
-                        ready!(attempt.poll_timeout(cx));
-                        ExchangeError::timeout(attempt.upload.as_deref())
-                    }
-                };
+                let head = ready!(attempt.poll_head(cx));
                 let Some(sent) = sent.take() else { return Poll::Pending };
-                sent.failed(error)
+                match head {
+                    Ok(head) => return Poll::Ready(Ok(sent.received(head.map(|()| Incoming::Http1)))),
+                    Err(error) => sent.failed(error),
+                }
             }
         };
-        self.set(Self::Boxed { response: failed });
+        self.set(Self::Boxed(failed));
         self.poll(cx)
     }
 }
 
 impl Sent {
-    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let timeout = self.call.forward.timeouts.response;
-        poll_timeout(&mut self.connection.deadline, timeout, self.upload.as_deref(), cx)
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<()>, ExchangeError>> {
+        let Connection { sender, deadline, .. } = &mut *self.connection;
+        let Sender::Http1(http1) = sender else { return Poll::Pending };
+        if let Poll::Ready(head) = http1.poll_head(cx) {
+            deadline.clear();
+            return Poll::Ready(head.map_err(|error| ExchangeError::http1(error, http1)));
+        }
+        let (timeout, upload) = (self.call.forward.timeouts.response, self.upload.as_deref());
+        ready!(poll_timeout(deadline, timeout, upload, cx));
+        Poll::Ready(Err(ExchangeError::timeout(upload)))
     }
 
     /// Sends `request` outside of the path that nearly every request takes.
     async fn exchange(mut self, request: Request<Body>) -> Response<Body> {
         let Self { call, connection, upload, timer, .. } = &mut self;
         match call.exchange(connection, request, upload.as_deref(), *timer).await {
-            Ok(response) => self.call.received(response, self.timer, self.pick, self.connection, self.upload),
+            Ok(response) => self.received(response),
             Err(error) => self.failed(error).await,
         }
     }
 
-    fn received(self, response: Response<hyper::body::Incoming>) -> Response<Body> {
-        let Self { call, pick, mut connection, replay, upload, timer } = self;
-        connection.head_received(Some(&response));
-        if let Some(replay) = replay {
-            connection.keep_list(replay.into_list());
-        }
-        call.received(response.map(Incoming::Http1), timer, pick, connection, upload)
+    fn received(self, response: Response<Incoming>) -> Response<Body> {
+        let Self { call, pick, connection, upload, timer, .. } = self;
+        call.received(response, timer, pick, connection, upload)
     }
 
     #[cold]
@@ -135,38 +118,29 @@ impl Sent {
 
 impl Call {
     /// Sends the request, or connects to send it.
-    pub(super) fn start(self, pick: Pick, mut request: Request<Body>) -> Forwarding<impl Future<Output = Http1Result>> {
+    pub(super) fn start(self, pick: Pick, mut request: Request<Body>) -> Forwarding {
         self.monitor.begin(pick.pool.origin());
-        let Some(mut connection) = pick.pool.take_idle(self.upgrades()) else {
+        let Some(connection) = pick.pool.take_idle(self.upgrades()) else {
             return Forwarding::boxed(self.connect_and_send(pick, request));
         };
-        let prepared = match self.prepare(&mut request, &pick, &mut connection) {
-            Ok(prepared) => prepared,
+        let mut sent = match self.prepare(&mut request, pick, connection) {
+            Ok(sent) => sent,
             Err(response) => return Forwarding::ready(*response),
         };
-        let Prepared { replay, upload } = prepared;
-        let timer = Timer::start();
-        let sending = match &mut connection.sender {
-            Sender::Http2(..) => {
-                let sent = Sent { call: self, pick, connection, replay, upload, timer };
-                return Forwarding::boxed(sent.exchange(request));
-            }
-            Sender::Http1(http1) => http1.send(request, InterimRelay::current(&self.forward.header_policy)),
-        };
-        connection.expect_head(self.forward.timeouts.response.map(|timeout| timer.started() + timeout));
-        Forwarding::First { sending, sent: Some(Sent { call: self, pick, connection, replay, upload, timer }) }
+        let Some(http1) = sent.connection.http1() else { return Forwarding::boxed(sent.exchange(request)) };
+        http1.start(request, InterimRelay::current(&sent.call.forward.header_policy));
+        let timeout = sent.call.forward.timeouts.response;
+        sent.connection.expect_head(timeout.map(|timeout| sent.timer.started() + timeout));
+        Forwarding::First(Some(sent))
     }
 
     async fn connect_and_send(self, pick: Pick, mut request: Request<Body>) -> Response<Body> {
-        let (pick, mut connection) = match self.connect(pick).await {
+        let (pick, connection) = match self.connect(pick).await {
             Ok(established) => established,
             Err(response) => return response,
         };
-        match self.prepare(&mut request, &pick, &mut connection) {
-            Ok(Prepared { replay, upload }) => {
-                let sent = Sent { call: self, pick, connection, replay, upload, timer: Timer::start() };
-                sent.exchange(request).await
-            }
+        match self.prepare(&mut request, pick, connection) {
+            Ok(sent) => sent.exchange(request).await,
             Err(response) => *response,
         }
     }
@@ -189,18 +163,19 @@ impl Call {
     /// Prepares the request for the first attempt, in place: a request is large, and each move copies it. Otherwise
     /// returns the response to the failure.
     fn prepare(
-        &self,
+        self,
         request: &mut Request<Body>,
-        pick: &Pick,
-        connection: &mut Connection,
-    ) -> Result<Prepared, Box<Response<Body>>> {
+        pick: Pick,
+        connection: Box<Connection>,
+    ) -> Result<Sent, Box<Response<Body>>> {
         let (is_http2, extras) = (connection.is_http2(), self.extras.as_deref());
-        let replay = Replay::of(request, extras, is_http2, || connection.take_list());
+        let replay = if is_http2 { Replay::of(request) } else { None };
         if let Err(error) = prepare_head(request, pick.pool.origin(), extras, is_http2) {
-            return Err(Box::new(self.forward.failed_at(&error, pick)));
+            return Err(Box::new(self.forward.failed_at(&error, &pick)));
         }
         self.monitor.propagate(request.headers_mut());
-        Ok(Prepared { replay, upload: request.body().upload() })
+        let upload = request.body().upload();
+        Ok(Sent { call: self, pick, connection, replay, upload, timer: Timer::start() })
     }
 
     fn received(
@@ -242,20 +217,18 @@ impl Call {
     async fn send_again(
         self,
         mut failed: ExchangeError,
-        replay: Option<Replay>,
+        mut replay: Option<Box<Replay>>,
         mut pick: Pick,
         upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
         let mut repeats = Repeats::default();
-        let is_idempotent = replay.as_ref().is_some_and(|replay| replay.is_idempotent);
         loop {
             failed = failed.after(upload.as_deref());
             self.monitor.failed(&failed.error);
-            let request = match failed.unsent.take() {
-                _ if !repeats.allow(failed.progress, is_idempotent) => None,
-                None => replay.as_ref().and_then(Replay::request),
-                unsent => unsent,
-            };
+            let request = failed.request.take().or_else(|| replay.as_deref().and_then(Replay::request));
+            let is_repeated =
+                |request: &Request<Body>| repeats.allow(failed.progress, is_idempotent(request) && !self.upgrades());
+            let request = request.filter(is_repeated);
             // A connection that closes is no failure of the endpoint if it processed nothing, and the request is sent again.
             if request.is_none() || failed.progress != Progress::Unprocessed {
                 self.monitor.blame(&failed.error);
@@ -274,6 +247,9 @@ impl Call {
                 Err(response) => return response,
             };
             let (extras, is_http2) = (self.extras.as_deref(), connection.is_http2());
+            if is_http2 && replay.is_none() {
+                replay = Replay::of(&mut request);
+            }
             if let Err(error) = prepare_head(&mut request, pick.pool.origin(), extras, is_http2) {
                 return self.forward.failed_at(&error, &pick);
             }

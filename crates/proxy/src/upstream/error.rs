@@ -9,6 +9,7 @@ use tollgate_filters::request_size::BodyTooLarge;
 use crate::http::body::BodyError;
 use crate::http::failure::Failure;
 use crate::upstream::pool::ConnectError;
+use crate::upstream::pool::http1::Http1Error;
 use tollgate_transport::error_chain::{causes, error_chain};
 
 /// Error of a request that got no response from its upstream.
@@ -20,11 +21,11 @@ pub enum ForwardError {
     Connect(#[from] ConnectError),
     /// The connection closed early, or the response was not valid HTTP.
     #[error("the exchange with the upstream failed")]
-    Exchange(#[source] hyper::Error),
+    Exchange(#[source] Http1Error),
     /// The stream or its connection failed, or the response was not valid HTTP/2.
     #[error("the exchange with the upstream failed")]
     Stream(#[source] h2::Error),
-    /// The request body failed before the response, over HTTP/2.
+    /// The request body failed before the response.
     #[error("the exchange with the upstream failed")]
     RequestBody(#[source] BodyError),
     /// The upstream closed the connection while the gateway had been waiting for the client's body.
@@ -74,7 +75,7 @@ impl ForwardError {
             Self::Connect(ConnectError::Timeout | ConnectError::TlsTimeout) => Fault::ConnectTimeout,
             Self::Connect(ConnectError::Tls(_)) => Fault::Tls,
             Self::Connect(_) | Self::BadTarget | Self::BadHost | Self::TooManyOrigins => Fault::Unreachable,
-            Self::Exchange(error) if error.is_parse() => Fault::Malformed,
+            Self::Exchange(error) if error.is_invalid_response() => Fault::Malformed,
             Self::Stream(error) if is_invalid_stream(error) => Fault::Malformed,
             Self::TransferCoding | Self::TooManyFields => Fault::Malformed,
             Self::Exchange(_) | Self::Stream(_) | Self::RequestBody(_) => Fault::ConnectionClosed,
@@ -95,10 +96,9 @@ impl ForwardError {
             Self::Connect(_) => Failure::Unreachable,
             Self::NoEndpoint { as_not_found } => Failure::NoEndpoint { as_not_found: *as_not_found },
             Self::UnexpectedUpgrade | Self::Stream(_) | Self::Refused(_) | Self::BadTarget => Failure::BadGateway,
-            Self::TransferCoding | Self::TooManyFields => Failure::BadGateway,
+            Self::TransferCoding | Self::TooManyFields | Self::Exchange(_) => Failure::BadGateway,
             Self::BodyTooLate => Failure::ClientTimeout,
             Self::BadHost => Failure::BadRequest("the Host header cannot be sent to the upstream"),
-            Self::Exchange(error) => causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway),
             Self::RequestBody(error) | Self::Body(error) => {
                 causes(error).find_map(client_failure).unwrap_or(Failure::BadGateway)
             }

@@ -6,7 +6,6 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::{Request, Response};
-use hyper::client::conn::TrySendError;
 use tokio::time::Instant;
 
 use crate::http::body::{Body, UploadProgress};
@@ -14,6 +13,7 @@ use crate::http::deadline::Deadline;
 use crate::upstream::error::{ForwardError, is_invalid_stream};
 use crate::upstream::incoming::Incoming;
 use crate::upstream::interim::InterimRelay;
+use crate::upstream::pool::http1::{Http1Connection, Http1Error};
 use crate::upstream::pool::{Connection, SendError, Sender};
 
 /// Pause of an upload after which an upstream that closes the connection has not failed.
@@ -26,8 +26,8 @@ pub(super) struct ExchangeError {
     pub(super) error: ForwardError,
     /// Progress of the request.
     pub(super) progress: Progress,
-    /// The request, if no byte of it was written.
-    pub(super) unsent: Option<Request<Body>>,
+    /// The request, if it can be sent again: no byte of it was written, or it has no body.
+    pub(super) request: Option<Request<Body>>,
 }
 
 impl ExchangeError {
@@ -36,29 +36,33 @@ impl ExchangeError {
     pub(super) fn timeout(upload: Option<&UploadProgress>) -> Self {
         let waits = upload.is_some_and(UploadProgress::is_waiting);
         let error = if waits { ForwardError::BodyTooLate } else { ForwardError::Timeout };
-        Self { error, progress: Progress::Final, unsent: None }
+        Self { error, progress: Progress::Final, request: None }
     }
 
     /// Blames the client if the connection was closed while the gateway had been waiting for the rest of `upload` for
     /// [`MAX_PAUSE`]: upstreams have time limits for it, too.
     pub(super) fn after(self, upload: Option<&UploadProgress>) -> Self {
         if self.progress == Progress::Unknown && upload.is_some_and(|upload| upload.has_waited(MAX_PAUSE)) {
-            return Self { error: ForwardError::BodyTooLate, progress: Progress::Final, unsent: None };
+            return Self { error: ForwardError::BodyTooLate, progress: Progress::Final, request: None };
         }
         self
     }
 }
 
-impl From<TrySendError<Request<Body>>> for ExchangeError {
-    fn from(mut error: TrySendError<Request<Body>>) -> Self {
-        let unsent = error.take_message();
-        let error = error.into_error();
-        let progress = match &unsent {
-            Some(_) => Progress::Unprocessed,
-            None if error.is_parse() => Progress::Final,
-            None => Progress::Unknown,
+impl ExchangeError {
+    /// Returns the error of an exchange on `connection`.
+    pub(super) fn http1(error: Http1Error, connection: &mut Http1Connection) -> Self {
+        let progress = match &error {
+            Http1Error::Unsent => Progress::Unprocessed,
+            Http1Error::RequestBody(_) => Progress::Final,
+            error if error.is_invalid_response() => Progress::Final,
+            _ => Progress::Unknown,
         };
-        Self { error: ForwardError::Exchange(error), progress, unsent }
+        let error = match error {
+            Http1Error::RequestBody(error) => ForwardError::RequestBody(error),
+            error => ForwardError::Exchange(error),
+        };
+        Self { error, progress, request: connection.take_request() }
     }
 }
 
@@ -66,10 +70,10 @@ impl From<SendError> for ExchangeError {
     fn from(error: SendError) -> Self {
         match error {
             SendError::Unsent(request, error) => {
-                Self { error: ForwardError::Stream(error), progress: Progress::Unprocessed, unsent: Some(*request) }
+                Self { error: ForwardError::Stream(error), progress: Progress::Unprocessed, request: Some(*request) }
             }
             SendError::Body(error) => {
-                Self { error: ForwardError::RequestBody(error), progress: Progress::Final, unsent: None }
+                Self { error: ForwardError::RequestBody(error), progress: Progress::Final, request: None }
             }
             SendError::Stream(error) => {
                 let progress = progress(&error);
@@ -77,7 +81,7 @@ impl From<SendError> for ExchangeError {
                     Progress::Unprocessed | Progress::Refused => ForwardError::Refused(error),
                     Progress::Unknown | Progress::Final => ForwardError::Stream(error),
                 };
-                Self { error, progress, unsent: None }
+                Self { error, progress, request: None }
             }
         }
     }
@@ -96,9 +100,10 @@ pub(super) async fn exchange(
     connection.expect_head(timeout.map(|timeout| started + timeout));
     let response = match &mut connection.sender {
         Sender::Http1(http1) => {
-            let sending = http1.send(request, relay);
-            let response = response_head(sending, &mut connection.deadline, timeout, upload).await;
-            response.map(|response| response.map(Incoming::Http1))
+            http1.start(request, relay);
+            let head = poll_fn(|cx| http1.poll_head(cx).map_err(|error| ExchangeError::http1(error, http1)));
+            let response = response_head(head, &mut connection.deadline, timeout, upload).await;
+            response.map(|response| response.map(|()| Incoming::Http1))
         }
         Sender::Http2(stream) => {
             let response = match stream.send(request, relay) {
@@ -112,7 +117,7 @@ pub(super) async fn exchange(
             response
         }
     };
-    connection.head_received(response.as_ref().ok());
+    connection.deadline.clear();
     response
 }
 

@@ -22,6 +22,7 @@ use crate::upstream::incoming::Incoming;
 use crate::upstream::origin::Origin;
 use crate::upstream::pick::{HeldConnection, Outcome, Pick};
 use crate::upstream::pool::Connection;
+use crate::upstream::pool::http1::Http1Connection;
 use crate::upstream::request::RequestExtras;
 use crate::upstream::times::{Monitor, UpstreamTimes};
 use crate::upstream::upgrade;
@@ -105,15 +106,16 @@ impl Forward {
         &self,
         response: Response<Incoming>,
         pick: Pick,
-        connection: Box<Connection>,
+        mut connection: Box<Connection>,
         extras: Option<Box<RequestExtras>>,
         upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return match extras.and_then(|extras| extras.upgrade) {
-                Some(requested) => {
+            let requested = extras.and_then(|extras| extras.upgrade);
+            return match requested.zip(connection.http1().map(Http1Connection::tunnel)) {
+                Some((requested, tunnel)) => {
                     pick.report(Outcome::Response(response.status()), None);
-                    upgrade::tunnel(response, HeldConnection { pick, connection }, &requested)
+                    upgrade::tunnel(response, tunnel, HeldConnection { pick, connection }, &requested)
                 }
                 None => self.failed_at(&ForwardError::UnexpectedUpgrade, &pick),
             };
@@ -124,10 +126,10 @@ impl Forward {
         }
         pick.report(Outcome::Response(head.status), None);
         self.header_policy.clean_response(head.status, &mut head.headers);
-        // With version HTTP/1.0, hyper would close the client's connection.
+        // With version HTTP/1.0, the server would close the client's connection.
         head.version = Version::HTTP_11;
         if connection.is_http2() && [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&head.status) {
-            // hyper reads no body of them, and h2 one that a client would refuse.
+            // h2 reads a body of them that a client would refuse.
             return Response::from_parts(head, Body::default());
         }
         match response_body(body, HeldConnection { pick, connection }, self.timeouts.read, upload) {
@@ -164,12 +166,12 @@ impl Forward {
     }
 }
 
-/// Checks the response head for what hyper accepts and the gateway cannot pass on.
+/// Checks the response head for what is valid and the gateway cannot pass on.
 fn check_head(head: &response::Parts, pick: &Pick) -> Result<(), ForwardError> {
     if !has_known_coding(&head.headers) {
         return Err(ForwardError::TransferCoding);
     }
-    // hyper checks it for HTTP/1.1.
+    // Over HTTP/1.1, the reader has checked it.
     if head.headers.len() > pick.pool.max_head_fields() {
         return Err(ForwardError::TooManyFields);
     }

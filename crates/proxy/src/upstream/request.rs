@@ -1,6 +1,7 @@
 //! Requests as they are sent to an upstream: their extensions, their head, and a copy for a second attempt.
 
 use http::header::{CONNECTION, HOST, HeaderValue, TE, TRANSFER_ENCODING, UPGRADE};
+use http::request::Parts;
 use http::uri::{Authority, PathAndQuery};
 use http::{Extensions, Method, Request, Uri, Version};
 use http_body::Body as _;
@@ -11,7 +12,6 @@ use crate::http::body::Body;
 use crate::http::upgrade::Upgrade;
 use crate::upstream::error::ForwardError;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::FieldList;
 
 /// Extensions of a request that forwarding needs.
 pub(super) struct RequestExtras {
@@ -58,7 +58,6 @@ pub(super) fn prepare_head(
 
 fn prepare_http1(request: &mut Request<Body>, origin: &Origin, extras: Option<&RequestExtras>) {
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
-    let needs_framing = !request.body().is_end_stream() && request.body().size_hint().exact().is_none();
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
     if !preserve_host || !headers.contains_key(HOST) {
@@ -71,10 +70,6 @@ fn prepare_http1(request: &mut Request<Body>, origin: &Origin, extras: Option<&R
         headers.remove(TE);
     } else if headers.contains_key(TE) {
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
-    }
-    if needs_framing {
-        // hyper assumes that a GET without framing fields has no body, and would drop it.
-        headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
     }
 }
 
@@ -114,38 +109,21 @@ fn revert_http2(request: &mut Request<Body>) {
 /// Bytes of a request body that are kept until the response head arrives, in case the upstream did not process it.
 const REPLAY_BYTES: usize = 16 * 1024;
 
-/// Copy of a request, to send it again.
+/// Copy of a request over HTTP/2, where the upstream can report that it did not process it.
 pub(super) struct Replay {
-    method: Method,
-    uri: Uri,
-    fields: FieldList,
+    head: Parts,
     /// The body; `None` if the request has none.
     body: Option<Recording<Body>>,
-    /// True if it may be sent again although the upstream may have processed it (RFC 9110 §9.2.2): its method is
-    /// idempotent, and it has no body.
-    pub(super) is_idempotent: bool,
 }
 
 impl Replay {
-    /// Copies a request that may have to be sent again: an idempotent one, or one over HTTP/2, where the upstream can
-    /// report that it did not process it. The start of its body is copied while it is sent. `list` returns an empty
-    /// list for the copy.
-    pub(super) fn of(
-        request: &mut Request<Body>,
-        extras: Option<&RequestExtras>,
-        is_http2: bool,
-        list: impl FnOnce() -> FieldList,
-    ) -> Option<Self> {
-        let is_empty = request.body().is_end_stream();
-        let is_idempotent = is_empty
-            && [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE].contains(request.method());
-        if extras.is_some_and(RequestExtras::upgrades) || !(is_idempotent || is_http2) {
-            return None;
-        }
-        let body = if is_empty { None } else { Some(record_body(request.body_mut())?) };
-        let mut fields = list();
-        fields.extend(request.headers().iter().map(|(name, value)| (name.clone(), value.clone())));
-        Some(Self { method: request.method().clone(), uri: request.uri().clone(), fields, body, is_idempotent })
+    /// Copies a request that may have to be sent again. The start of its body is copied while it is sent. Returns `None` if the
+    /// body cannot be copied.
+    pub(super) fn of(request: &mut Request<Body>) -> Option<Box<Self>> {
+        let body = if request.body().is_end_stream() { None } else { Some(record_body(request.body_mut())?) };
+        let (head, sent) = std::mem::take(request).into_parts();
+        *request = Request::from_parts(head.clone(), sent);
+        Some(Box::new(Self { head, body }))
     }
 
     /// Returns the request from its beginning; `None` if its body was longer than the copy, or failed.
@@ -154,19 +132,15 @@ impl Replay {
             None => Body::default(),
             Some(recording) => recording.replay()?.into(),
         };
-        let mut request = Request::new(body);
-        (*request.method_mut(), *request.uri_mut()) = (self.method.clone(), self.uri.clone());
-        request.headers_mut().reserve(self.fields.len());
-        for (name, value) in &self.fields {
-            request.headers_mut().append(name, value.clone());
-        }
-        Some(request)
+        Some(Request::from_parts(self.head.clone(), body))
     }
+}
 
-    /// Returns the list of its fields, for another copy.
-    pub(super) fn into_list(self) -> FieldList {
-        self.fields
-    }
+/// Returns true if the request may be sent again although the upstream may have processed it (RFC 9110 §9.2.2): its method is
+/// idempotent, and it has no body.
+pub(super) fn is_idempotent(request: &Request<Body>) -> bool {
+    let methods = [Method::GET, Method::HEAD, Method::OPTIONS, Method::PUT, Method::DELETE];
+    request.body().is_end_stream() && methods.contains(request.method())
 }
 
 /// Makes `body` keep a copy of its start. Returns `None` if it cannot be copied.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use http::Response;
 use http::header::{CONNECTION, HeaderValue, UPGRADE};
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep_until};
 use tollgate_filters::context::Tunnel;
@@ -17,16 +16,17 @@ use crate::http::body::Body;
 use crate::http::upgrade::{TunnelClient, TunnelState, Upgrade};
 use crate::upstream::incoming::Incoming;
 use crate::upstream::pick::HeldConnection;
+use crate::upstream::pool::http1::UpstreamTunnel;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Returns the upstream's status 101 to the client and connects the two connections once it has been written. A
 /// draining gateway waits for tunnels as it does for requests: until the deadline.
 pub(super) fn tunnel(
-    mut response: Response<Incoming>,
+    response: Response<Incoming>,
+    mut upstream: UpstreamTunnel,
     connection: HeldConnection,
     requested: &Upgrade,
 ) -> Response<Body> {
-    let upstream = hyper::upgrade::on(&mut response);
     let (client, idle_timeout) = (requested.host.open_tunnel(), requested.idle_timeout);
     let (tunnel, end) = Tunnel::open();
     let state = TunnelState::default();
@@ -35,10 +35,8 @@ pub(super) fn tunnel(
         // The connection with the upstream is held until the end.
         let _held = (end, connection);
         let Ok(TunnelClient { stream, open: _open }) = client.await else { return };
-        let Ok(upstream) = upstream.await else { return };
         let latest = Cell::new(Instant::now());
         let mut client = ClientSide { stream, latest: &latest };
-        let mut upstream = TokioIo::new(upstream);
         tokio::select! {
             // A reset by either side is a normal end of a tunnel.
             _ = tokio::io::copy_bidirectional(&mut client, &mut upstream) => {}

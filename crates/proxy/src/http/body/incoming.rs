@@ -11,13 +11,13 @@ use thiserror::Error;
 use crate::http::body::StreamBody;
 use crate::http::interim::InterimSender;
 
-/// Body as it arrives on a connection: from a client, or (with [`StreamBody`]) from an upstream.
+/// Body as it arrives from a client.
 #[derive(Debug)]
-pub enum Incoming<S = Box<ClientStream>> {
+pub enum Incoming {
     /// HTTP/1.0 and HTTP/1.1.
     Http1(hyper::body::Incoming),
     /// HTTP/2.
-    Http2(S),
+    Http2(Box<ClientStream>),
 }
 
 /// The sender disconnected, reset the stream, or broke the protocol's framing.
@@ -68,7 +68,7 @@ impl HttpBody for ClientStream {
     }
 }
 
-impl<S: HttpBody<Data = Bytes, Error = h2::Error> + Unpin> HttpBody for Incoming<S> {
+impl HttpBody for Incoming {
     type Data = Bytes;
     type Error = IncomingError;
 

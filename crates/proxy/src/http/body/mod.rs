@@ -73,7 +73,7 @@ pub enum BodyError {
     Superseded,
     /// The upstream closed the connection, reset the stream, or broke HTTP's framing.
     #[error("the response body of the upstream ended early")]
-    Upstream(#[source] IncomingError),
+    Upstream(#[source] BoxError),
     /// The upstream reset the stream with `NO_ERROR` before the end of the response.
     #[error("the upstream reset the stream before the end of its response")]
     UpstreamReset,

@@ -94,9 +94,6 @@ pub enum ConnectError {
     /// The TLS handshake exceeded `handshake-timeout`.
     #[error("the upstream did not complete the TLS handshake in time")]
     TlsTimeout,
-    /// The HTTP handshake failed.
-    #[error("HTTP handshake with the upstream failed")]
-    Handshake(#[source] hyper::Error),
     /// The HTTP/2 handshake failed.
     #[error("HTTP handshake with the upstream failed")]
     Http2(#[source] h2::Error),

@@ -1,11 +1,13 @@
 //! Connections that a pool keeps between requests: their release, their age and their addresses.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
 use crate::upstream::pool::Pool;
-use crate::upstream::pool::connection::{Connection, Sender};
+use crate::upstream::pool::connection::Connection;
+use tollgate_transport::executor::spawn_boxed;
 
 impl Pool {
     /// Advances the clock by one second and closes connections that were idle for too long, or whose address is gone. If
@@ -21,10 +23,10 @@ impl Pool {
         }
         self.checked_before_secs.update(|before| if has_lost { now + 1 } else { before.max(oldest) });
         self.http2.close_idle(now, settings.max_idle_secs);
-        self.idle.borrow_mut().retain(|idle| {
+        self.idle.borrow_mut().retain_mut(|idle| {
             now - idle.idle_since_secs <= settings.max_idle_secs
                 && !self.is_outdated(idle, settings.max_life_secs)
-                && !idle.is_closed()
+                && idle.is_usable()
         });
         self.names.renew(renew_secs);
     }
@@ -45,16 +47,25 @@ impl Pool {
         }
     }
 
-    /// Takes back a connection after its response has been read to the end.
-    pub(in crate::upstream) fn release(&self, mut connection: Box<Connection>) {
-        let Sender::Http1(http1) = &mut connection.sender else { return };
-        http1.finish();
+    /// Takes back a connection after its response has been read to the end. If the rest of the request is still being sent, it
+    /// is kept after that, and others may take its place meanwhile.
+    pub(in crate::upstream) fn release(self: &Rc<Self>, mut connection: Box<Connection>) {
+        let Some(http1) = connection.http1() else { return };
+        if !http1.finish() {
+            return self.keep(connection);
+        }
+        connection.permit = None;
+        let pool = Rc::clone(self);
+        spawn_boxed(async move { pool.keep(connection.finish_upload().await) });
+    }
+
+    fn keep(&self, mut connection: Box<Connection>) {
         let settings = self.settings.borrow();
         let now_secs = self.now_secs.get();
         let mut idle = self.idle.borrow_mut();
         let is_suspect = connection.since_secs < self.checked_before_secs.get();
         if (is_suspect && self.is_outdated(&connection, settings.max_life_secs))
-            || connection.is_closed()
+            || connection.http1().is_none_or(|http1| !http1.is_reusable())
             || idle.len() >= settings.max_idle
         {
             return;
@@ -73,7 +84,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::io;
     use std::net::SocketAddr;
-    use std::rc::Rc;
     use std::time::Duration;
 
     use bytes::Bytes;
@@ -87,8 +97,10 @@ mod tests {
 
     use super::*;
     use crate::http::body::Body;
+    use crate::upstream::body::response_body;
     use crate::upstream::exchange::exchange;
     use crate::upstream::origin::Origin;
+    use crate::upstream::pick::{HeldConnection, Pick};
     use crate::upstream::pool::name_lookup::tests::NAMES;
     use crate::upstream::pools::Pools;
     use tollgate_config::{Http2, Scheme};
@@ -137,13 +149,13 @@ mod tests {
             assert!(!pool.has_connections(), "one in use at that time");
         });
         with_pool(Http2::PriorKnowledge, |pool| async move {
-            let stream = connect(&pool).await;
+            let mut stream = connect(&pool).await;
             pool.tick(1000);
             assert!(pool.take_idle(false).is_some());
             move_name(&pool);
             pool.tick(1000);
             assert!(pool.take_idle(false).is_none(), "HTTP/2");
-            assert!(stream.is_ready(), "open streams go on");
+            assert!(stream.is_usable(), "open streams go on");
         });
     }
 
@@ -229,9 +241,9 @@ mod tests {
         };
         let request = Request::get(format!("http://orders.test{path}")).body(Body::default()).unwrap();
         let response = exchange(&mut connection, request, None, Instant::now(), None, None).await.unwrap();
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        pool.release(connection);
-        String::from_utf8(body.to_vec()).unwrap()
+        let held = HeldConnection { pick: Pick { pool, attempt: None }, connection };
+        let body = response_body(response.into_body(), held, None, None).unwrap();
+        String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap()
     }
 
     #[test]

@@ -4,9 +4,8 @@
 mod connection;
 mod dial;
 mod handshake;
-mod head_limit;
+pub mod http1;
 mod http2;
-mod interim_heads;
 mod kept;
 mod name_lookup;
 mod pool_settings;
@@ -23,8 +22,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
-pub(in crate::upstream) use self::connection::FieldList;
-pub use self::connection::{Connection, Http1Sender, Sender};
+pub use self::connection::{Connection, Sender};
 pub use self::dial::ConnectError;
 use self::handshake::{NewConnection, handshake};
 use self::http2::Http2Connections;
@@ -34,9 +32,6 @@ pub use self::pool_settings::PoolSettings;
 use crate::upstream::origin::Origin;
 use tollgate_config::{Http2, Leasing};
 use tollgate_transport::tls::TlsConnectors;
-
-/// Time in which a released connection must become ready for the next request.
-const READY_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Connections of one worker to one origin.
 #[derive(Debug)]
@@ -126,20 +121,12 @@ impl Pool {
     fn take_ready(&self) -> Option<Box<Connection>> {
         let mut idle = self.idle.borrow_mut();
         let newest = self.settings.borrow().leasing == Leasing::Newest;
-        let mut busy = VecDeque::new();
-        let ready = loop {
-            let next = if newest { idle.pop_back() } else { idle.pop_front() };
-            let Some(connection) = next else { break None };
-            if connection.is_ready() {
-                break Some(connection);
+        loop {
+            let mut connection = if newest { idle.pop_back() } else { idle.pop_front() }?;
+            if connection.is_usable() {
+                return Some(connection);
             }
-            // Either closed, or released a moment ago and its task has not run since.
-            if !connection.is_closed() {
-                busy.push_back(connection);
-            }
-        };
-        idle.extend(busy);
-        ready
+        }
     }
 
     /// Establishes a connection, or returns one that another request established or released meanwhile.
@@ -168,7 +155,7 @@ impl Pool {
             permit = self.permit() => permit?,
         };
         if permit.is_some()
-            && let Some(mut connection) = self.take_released().await
+            && let Some(mut connection) = self.take_ready()
         {
             connection.permit = permit;
             return Ok(connection);
@@ -229,21 +216,6 @@ impl Pool {
         let timeout = self.settings.borrow().acquire_timeout;
         let acquired = tokio::time::timeout(timeout, slots.acquire_owned()).await;
         acquired.ok().and_then(Result::ok).map(Some).ok_or(ConnectError::Exhausted)
-    }
-
-    /// Takes a released connection and waits until it is ready, because a new one would exceed the limit.
-    ///
-    /// A connection that is not ready in time got an early response and is still sending its request. It is closed when
-    /// it has finished.
-    async fn take_released(&self) -> Option<Box<Connection>> {
-        loop {
-            let mut connection = self.idle.borrow_mut().pop_back()?;
-            if let Sender::Http1(http1) = &mut connection.sender
-                && let Ok(Ok(())) = tokio::time::timeout(READY_TIMEOUT, http1.sender.ready()).await
-            {
-                return Some(connection);
-            }
-        }
     }
 
     fn connectors(&self) -> Result<Option<&TlsConnectors>, ConnectError> {

@@ -1,18 +1,17 @@
-//! Stream with a hook for reads. Its writes do not fail before it is a tunnel.
+//! Stream with a hook for reads. Its writes do not fail.
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::http::read_gate::{GatedReader, ReadGate, ReadGateState};
+use crate::http::read_gate::{GatedReader, ReadGate};
 
 /// Stream that reads through a [`ReadHook`].
 ///
 /// A failed write discards its bytes, and is no error: an upstream may have responded before it closed the connection. Reads
-/// go on, and report the end of the connection after what has arrived. In a tunnel, a failed write is an error.
+/// go on, and report the end of the connection after what has arrived.
 #[derive(Debug)]
 pub(super) struct HookedIo<S, H> {
     inner: S,
@@ -29,11 +28,6 @@ pub(super) trait ReadHook {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>>;
-
-    /// Returns true if the stream is a tunnel.
-    fn is_tunnel(&self) -> bool {
-        false
-    }
 }
 
 /// Reads from `inner` for a hook. Returns the result, and the bytes that were read.
@@ -52,21 +46,11 @@ impl<S, H> HookedIo<S, H> {
     pub(super) fn new(inner: S, hook: H) -> Self {
         Self { inner, gate: ReadGate::default(), hook }
     }
-
-    /// Returns a view of the gate that reads pass through.
-    pub(super) fn gate(&self) -> Arc<ReadGateState> {
-        self.gate.state()
-    }
 }
 
-impl<S, H: ReadHook> HookedIo<S, H> {
-    /// Returns `discarded` if a write has failed, except in a tunnel.
-    fn without_error<T>(&self, progress: Poll<io::Result<T>>, discarded: impl FnOnce() -> T) -> Poll<io::Result<T>> {
-        match progress {
-            Poll::Ready(Err(_)) if !self.hook.is_tunnel() => Poll::Ready(Ok(discarded())),
-            progress => progress,
-        }
-    }
+/// Returns `discarded` if a write has failed.
+fn without_error<T>(progress: Poll<io::Result<T>>, discarded: impl FnOnce() -> T) -> Poll<io::Result<T>> {
+    progress.map(|result| Ok(result.unwrap_or_else(|_| discarded())))
 }
 
 impl<S: AsyncRead + Unpin, H: ReadHook + Unpin> AsyncRead for HookedIo<S, H> {
@@ -76,15 +60,15 @@ impl<S: AsyncRead + Unpin, H: ReadHook + Unpin> AsyncRead for HookedIo<S, H> {
     }
 }
 
-impl<S: AsyncWrite + Unpin, H: ReadHook + Unpin> AsyncWrite for HookedIo<S, H> {
+impl<S: AsyncWrite + Unpin, H: Unpin> AsyncWrite for HookedIo<S, H> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(cx, buf);
-        self.without_error(written, || buf.len())
+        without_error(written, || buf.len())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.inner).poll_flush(cx);
-        self.without_error(flushed, || ())
+        without_error(flushed, || ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -97,7 +81,7 @@ impl<S: AsyncWrite + Unpin, H: ReadHook + Unpin> AsyncWrite for HookedIo<S, H> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
-        self.without_error(written, || bufs.iter().map(|buf| buf.len()).sum())
+        without_error(written, || bufs.iter().map(|buf| buf.len()).sum())
     }
 
     fn is_write_vectored(&self) -> bool {
