@@ -39,10 +39,7 @@ impl Future for GatewayFuture {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<RecordedBody<Body>>> {
         let Self { progress, record, .. } = &mut *self;
         let response = match progress {
-            Progress::Running(running) => match ready!(poll_layers(running, record.as_deref_mut(), cx)) {
-                Ok(response) => response,
-                Err(failure) => failure.unrendered(),
-            },
+            Progress::Running(running) => ready!(poll_layers(running, record.as_deref_mut(), cx)),
             Progress::Refused(failure) => failure.take().unwrap_or(Failure::Internal).unrendered(),
         };
         Poll::Ready(self.finish(response))
@@ -54,7 +51,7 @@ fn poll_layers(
     running: &mut ResponseFuture,
     mut record: Option<&mut Record>,
     cx: &mut Context<'_>,
-) -> Poll<Result<Response<Body>, Failure>> {
+) -> Poll<Response<Body>> {
     let mut facts = record.as_mut().and_then(|record| record.take_facts());
     let scope = record.as_ref().and_then(|record| record.trace()).map(RequestTrace::enter);
     let polled = facts::collect(&mut facts, || catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))));
@@ -63,8 +60,8 @@ fn poll_layers(
         record.set_facts(facts);
     }
     match polled {
-        Ok(polled) => polled.map(|result| result.map_err(|never| match never {})),
-        Err(panic) => Poll::Ready(Err(panic_failure(&*panic))),
+        Ok(polled) => polled.map(|Ok(response)| response),
+        Err(panic) => Poll::Ready(panic_failure(&*panic).unrendered()),
     }
 }
 
