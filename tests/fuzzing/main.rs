@@ -74,6 +74,11 @@ fn clients_cannot_choose_the_forwarded_address() {
 }
 
 #[test]
+fn headers_of_load_balancers_have_one_reading() {
+    replay("proxy_header", targets::proxy_header::run);
+}
+
+#[test]
 fn replies_of_scripts_are_whole_or_nothing() {
     replay("redis_reply", targets::redis_reply::run);
 }

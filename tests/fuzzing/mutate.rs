@@ -3,7 +3,7 @@
 use fastrand::Rng;
 
 /// Pieces that matter to the parsers.
-const PIECES: [&[u8]; 47] = [
+const PIECES: [&[u8]; 49] = [
     b"",
     b"\0",
     b"\r\n",
@@ -35,6 +35,8 @@ const PIECES: [&[u8]; 47] = [
     b"[::1]:80",
     b"::ffff:10.0.0.3",
     b"for=",
+    b"PROXY TCP4 ",
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11",
     b"\"",
     b"*2\r\n",
     b":1\r\n",

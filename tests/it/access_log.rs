@@ -17,7 +17,7 @@ fn yaml(output: &str, format: &str) -> String {
 }
 
 /// Waits until `path` holds `count` lines; returns them.
-fn lines(path: &Path, count: usize) -> Vec<String> {
+pub(crate) fn lines(path: &Path, count: usize) -> Vec<String> {
     let read = || -> Vec<String> {
         let text = std::fs::read_to_string(path).unwrap_or_default();
         assert!(text.is_empty() || text.ends_with('\n'), "whole lines only: {text}");

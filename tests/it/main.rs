@@ -77,6 +77,7 @@ mod policies;
 mod predicates;
 mod preflights;
 mod prometheus;
+mod proxy_protocol;
 mod readme;
 mod redis_monitor;
 mod redis_stores;

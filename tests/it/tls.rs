@@ -48,18 +48,23 @@ pub(crate) fn open(address: SocketAddr, certificates: &Certificates) -> Tls {
     open_with(address, certificates, &[])
 }
 
-/// Opens a connection that offers `protocols`.
-pub(crate) fn open_with(address: SocketAddr, certificates: &Certificates, protocols: &[&str]) -> Tls {
+/// Returns settings of a client that offers `protocols`.
+pub(crate) fn client_config(certificates: &Certificates, protocols: &[&str]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(certificates.ca()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let mut config = config.with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+    Arc::new(config)
+}
+
+/// Opens a connection that offers `protocols`.
+pub(crate) fn open_with(address: SocketAddr, certificates: &Certificates, protocols: &[&str]) -> Tls {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let name = ServerName::try_from("localhost").unwrap();
-    StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream)
+    StreamOwned::new(ClientConnection::new(client_config(certificates, protocols), name).unwrap(), stream)
 }
 
 /// Reads until `end` arrives.

@@ -74,7 +74,7 @@ fn three_sites_have_their_certificates_by_the_names_in_them() {
 }
 
 /// Returns the address of the port without TLS.
-fn plain(gateway: &Gateway) -> SocketAddr {
+pub(crate) fn plain(gateway: &Gateway) -> SocketAddr {
     let line = gateway.logged("listening on https://");
     let rest = line.split(" http=\"http://").nth(1).unwrap_or_else(|| panic!("{line}"));
     rest.split('"').next().unwrap().parse().unwrap()

@@ -165,6 +165,7 @@ fn connection_limits(config: &Config) -> ConnectionLimits {
     let trusted_proxies = config.forwarding.trusted_proxies.clone();
     ConnectionLimits {
         head: HeadLimits { max_bytes: server.max_http_request_header_size.get(), max_fields: server.max_headers.get() },
+        proxy_protocol: server.proxy_protocol.as_deref().map(|protocol| Rc::new(protocol.clone())),
         http2: server.http2.enabled.get(),
         tls: server.tls.as_ref().map(|tls| Arc::clone(&tls.config)),
         timeouts: ClientTimeouts {

@@ -5,6 +5,7 @@ pub mod forwarded;
 pub mod key_store;
 pub mod path;
 pub mod properties;
+pub mod proxy_header;
 pub mod redis_reply;
 pub mod registry_reply;
 pub mod request;

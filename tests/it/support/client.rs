@@ -61,10 +61,14 @@ impl Connection {
 
     /// Connects, or returns the error.
     pub fn try_open(address: SocketAddr) -> std::io::Result<Self> {
-        let stream = TcpStream::connect(address)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Self { stream, buffer: Vec::new() })
+        TcpStream::connect(address).map(Self::of)
+    }
+
+    /// Uses a connected socket.
+    pub fn of(stream: TcpStream) -> Self {
+        stream.set_nodelay(true).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self { stream, buffer: Vec::new() }
     }
 
     /// Returns the socket itself.

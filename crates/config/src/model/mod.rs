@@ -26,6 +26,7 @@ pub use crate::sections::management::socket::AdminSocket;
 pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
 pub use crate::sections::management::tracing::{OtlpExport, TraceFormat};
 pub use crate::sections::memory::{Memory, Metering};
+pub use crate::sections::proxy_protocol::ProxyProtocol;
 pub use crate::sections::redis::Redis;
 pub use crate::sections::registries::consul::Consul;
 pub use crate::sections::registries::eureka::Eureka;

@@ -9,6 +9,7 @@ pub(crate) mod jwt;
 pub(crate) mod logs;
 pub(crate) mod management;
 pub(crate) mod memory;
+pub(crate) mod proxy_protocol;
 pub(crate) mod redis;
 pub(crate) mod registries;
 pub(crate) mod resilience;
@@ -27,4 +28,22 @@ fn no_effect(section: &str, keys: &[(Option<Span>, &str, &str)], diagnostics: &m
             diagnostics.unused(Severity::Error, at.key(), format!("`{section}{name}` has no effect here")).help(*why);
         }
     }
+}
+
+/// Returns the port in an environment variable, if it is set. Reports an invalid one.
+pub(crate) fn port_from(
+    variable: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+    diagnostics: &mut Diagnostics,
+) -> Option<u16> {
+    let text = env(variable).filter(|text| !text.is_empty())?;
+    let port = text.parse().ok();
+    if port.is_none() {
+        diagnostics
+            .error_nowhere(format!(
+                "the environment variable {variable} must be a port from 0 to 65535, found `{text}`"
+            ))
+            .help(format!("unset {variable} or set it to a port"));
+    }
+    port
 }

@@ -14,6 +14,8 @@ use crate::de::units::{Address, Size, Time, Timeout};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::MaxHeaders;
 use crate::sections::memory::default_connections;
+use crate::sections::port_from;
+use crate::sections::proxy_protocol::ProxyProtocol;
 use crate::sections::tls::acme::{self, Acme, RawAcme};
 #[cfg(test)]
 use crate::sections::tls::server::RawServerSsl;
@@ -78,6 +80,8 @@ pub struct Server {
     pub handover_timeout: Or<PositiveTime, { secs(60) }>,
     /// Encoded separators in paths.
     path: PathSettings,
+    /// PROXY protocol, with which load balancers that pass TCP through name the client. Default: none.
+    pub proxy_protocol: Option<Spanned<ProxyProtocol>>,
     /// TLS. Default: none.
     #[cfg_attr(test, schemars(with = "Option<RawServerSsl>"))]
     ssl: Option<Subtree>,
@@ -167,6 +171,9 @@ impl Server {
         self.tls = server::check(self.ssl.take().as_deref(), acme, self.http2.enabled.get(), diagnostics);
         let is_clear = self.tls.is_none() && !diagnostics.has_errors_since(mark);
         self.check_http(is_clear, diagnostics);
+        if let Some(protocol) = &mut self.proxy_protocol {
+            protocol.value.check(protocol.span.key(), diagnostics);
+        }
         self.upgrade_protocols.iter().for_each(|name| check_upgrade(name, diagnostics));
         self
     }
@@ -237,24 +244,6 @@ fn check_upgrade(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
     } else if protocol.is_empty() || !name.bytes().all(|b| is_token(b) || b == b'/') {
         diagnostics.error(name.span, format!("expected a protocol such as `chat`, found `{}`", name.value));
     }
-}
-
-/// Returns the port in an environment variable, if it is set. Reports an invalid one.
-pub(crate) fn port_from(
-    variable: &str,
-    env: &dyn Fn(&str) -> Option<String>,
-    diagnostics: &mut Diagnostics,
-) -> Option<u16> {
-    let text = env(variable).filter(|text| !text.is_empty())?;
-    let port = text.parse().ok();
-    if port.is_none() {
-        diagnostics
-            .error_nowhere(format!(
-                "the environment variable {variable} must be a port from 0 to 65535, found `{text}`"
-            ))
-            .help(format!("unset {variable} or set it to a port"));
-    }
-    port
 }
 
 /// Encoded separators in paths.

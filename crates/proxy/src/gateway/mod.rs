@@ -237,7 +237,7 @@ fn prepare_head(
         head.extensions.insert(upgrade);
     }
     generation.header_policy.clean_request(&mut head.headers);
-    if is_trusted {
+    if is_trusted || connection.is_proxied() {
         if route.sets_forwarded_prefix {
             head.extensions.insert(OriginalPath(head.uri.path().into()));
         }
@@ -271,7 +271,11 @@ impl Handler for Gateway {
         if let Some(log) = &self.access_log {
             let version = if connection.http1 { Version::HTTP_11 } else { Version::HTTP_2 };
             let mut line = LogLine::new(connection.peer.ip(), "-", version, &HeaderMap::new());
-            line.details = log.has_details().then(|| Details { tls: connection.tls_version, ..Details::default() });
+            line.details = log.has_details().then(|| Details {
+                tls: connection.tls_version,
+                proxy_header: connection.proxy_header.clone(),
+                ..Details::default()
+            });
             record.logged(Rc::clone(log), line);
             record.refused(|| detail.into());
         }

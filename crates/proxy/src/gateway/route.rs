@@ -62,9 +62,9 @@ impl Route {
 /// Returns true if `X-Forwarded-Prefix` reports the path prefix that the filters of `route` remove.
 pub(super) fn sets_forwarded_prefix(route: &tollgate_config::Route, config: &Config) -> bool {
     let edits_requests = |filter: &Filter| matches!(filter, Filter::Edit(edit) if edit.is_request_side());
-    config.forwarding.headers.prefix != HeaderAction::Keep
-        && !matches!(config.forwarding.trusted_proxies, TrustedProxies::None)
-        && route.filters.iter().any(edits_requests)
+    let has_proxies =
+        !matches!(config.forwarding.trusted_proxies, TrustedProxies::None) || config.server.proxy_protocol.is_some();
+    config.forwarding.headers.prefix != HeaderAction::Keep && has_proxies && route.filters.iter().any(edits_requests)
 }
 
 /// Returns the patterns of `Path` with their text.

@@ -4,6 +4,7 @@
 use std::fmt::Debug;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::Context;
@@ -15,6 +16,7 @@ use tokio::sync::oneshot;
 use tower::BoxError;
 
 use crate::http::body::Incoming;
+use crate::http::proxy_header::{HeaderFailure, ProxyHeader};
 use crate::http::upgrade::TunnelClient;
 
 /// Service that handles requests.
@@ -40,8 +42,10 @@ pub trait ResponseBody: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin + 
 /// Client connection of a request.
 #[derive(Debug)]
 pub struct ConnectionInfo {
-    /// Peer address.
+    /// Address of the client: that of its PROXY header, or of the TCP connection.
     pub peer: SocketAddr,
+    /// PROXY header with which the connection began.
+    pub proxy_header: Option<Rc<ProxyHeader>>,
     /// Local address.
     pub local: Option<SocketAddr>,
     /// True under TLS.
@@ -52,6 +56,14 @@ pub struct ConnectionInfo {
     pub http1: bool,
     /// State of the connection that its requests change.
     pub handle: Arc<dyn ConnectionHandle>,
+}
+
+impl ConnectionInfo {
+    /// Returns true if a load balancer has named the peer in a PROXY header.
+    #[must_use]
+    pub fn is_proxied(&self) -> bool {
+        self.proxy_header.as_ref().is_some_and(|header| header.names_client)
+    }
 }
 
 /// State of a client connection that its requests change. It counts their unfinished parts: request bodies still to be
@@ -111,6 +123,8 @@ pub struct ConnectionStats {
     pub closed: AtomicU64,
     /// Connections that were closed at once because their client has too many.
     pub refused: AtomicU64,
+    /// Connections that were closed for their PROXY header, by the reason's position in [`HeaderFailure::ALL`].
+    pub failed_headers: [AtomicU64; HeaderFailure::ALL.len()],
     /// Completed TLS handshakes.
     pub handshakes: AtomicU64,
     /// Failed TLS handshakes.

@@ -12,6 +12,7 @@ pub mod failure;
 pub mod fields;
 pub mod handler;
 pub mod interim;
+pub mod proxy_header;
 pub mod read_gate;
 pub mod request_id;
 pub mod service;

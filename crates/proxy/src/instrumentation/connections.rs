@@ -7,6 +7,7 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 
 use crate::http::handler::ConnectionStats;
+use crate::http::proxy_header::HeaderFailure;
 use tollgate_config::{Config, Identity, ServerTls};
 use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
 use tollgate_transport::certificate::not_after;
@@ -28,6 +29,16 @@ pub fn encode_connections(encoder: &mut DescriptorEncoder<'_>, stats: &Connectio
     ] {
         family(encoder, name, help, [(NO_LABELS, ConstCounter::new(count.load(Relaxed)))])?;
     }
+    let failed_headers = HeaderFailure::ALL
+        .into_iter()
+        .zip(&stats.failed_headers)
+        .map(|(failure, count)| ([("reason", failure.as_str())], ConstCounter::new(count.load(Relaxed))));
+    family(
+        encoder,
+        "tollgate_failed_proxy_headers",
+        "Client connections closed because their PROXY header is late, missing or broken",
+        failed_headers,
+    )?;
     let handshakes = [("ok", &stats.handshakes), ("failed", &stats.failed_handshakes)]
         .map(|(outcome, count)| ([("outcome", outcome)], ConstCounter::new(count.load(Relaxed))));
     family(encoder, "tollgate_tls_handshakes", "TLS handshakes with clients by outcome", handshakes)

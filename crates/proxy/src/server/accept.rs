@@ -15,11 +15,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 
 use crate::http::handler::Handler;
-use crate::server::connection::{ConnectionLimits, serve};
+use crate::server::connection::{Acceptor, ConnectionLimits};
 use crate::server::drain::{Connections, DrainStage};
-use crate::server::gate::{Gate, Refused};
+use crate::server::gate::Gate;
 use crate::server::listener;
-use tollgate_transport::executor::spawn_boxed;
 
 /// Pause after `accept` failed because the process is out of file descriptors or memory. An immediate retry would fail
 /// again and use CPU time that open requests need.
@@ -65,17 +64,13 @@ pub async fn run<H: Handler>(
     connections: Arc<Connections>,
     mut orders: watch::Receiver<Order>,
 ) -> usize {
-    let refused = RefCell::new(Refused::default());
+    let acceptor = Rc::new(Acceptor::new(handler, gate.clone()));
     let start = |(stream, peer, is_plain): Accepted, place| {
         // A listener on `::` reports clients of IPv4 as `::ffff:192.0.2.1`.
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let mut limits = limits.borrow().clone();
         limits.tls = limits.tls.filter(|_| !is_plain);
-        let Some(permit) = gate.admit(place, peer.ip(), limits.of_client(peer.ip())) else {
-            return refused.borrow_mut().add(peer.ip());
-        };
-        let (connections, handler) = (Arc::clone(&connections), Rc::clone(&handler));
-        spawn_boxed(serve(stream, peer, limits, connections, permit, handler));
+        acceptor.start(stream, peer, limits, connections.open(), place);
     };
     let waiting = Cell::new(None);
     let accepting = accept_all(&listeners, &gate, &waiting, &start);

@@ -1,6 +1,6 @@
 //! One client connection: TLS, protocol detection, and serving until it ends.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,16 +12,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep};
+use tollgate_config::ProxyProtocol;
+use tollgate_transport::executor::spawn_boxed;
 
 use crate::http::handler::{ConnectionHandle, ConnectionInfo, Handler};
 use crate::http::upgrade::TunnelClient;
 use crate::server::activity::{Activity, ClientTimeouts};
 use crate::server::client_io::ClientIo;
-use crate::server::drain::{Connections, DrainStage, OpenConnection};
-use crate::server::gate::{ClientLimits, ConnectionPermit};
+use crate::server::drain::{DrainStage, OpenConnection};
+use crate::server::gate::{ClientLimits, ConnectionPermit, Gate, Refused};
 use crate::server::http2::serve_http2;
 use crate::server::protocol::{HeadLimits, Served, ServedConnection, serve_http1};
+use crate::server::proxy_header::{Client, Unserved, receive};
 use crate::server::sniff::Protocol;
 use crate::server::stream::{ClientStream, LINGER_TIME, discard, discard_some};
 
@@ -33,6 +37,8 @@ const CLOSING_GRACE: Duration = Duration::from_millis(500);
 pub struct ConnectionLimits {
     /// Limits of a request head.
     pub head: HeadLimits,
+    /// Connections that begin with a PROXY header; `None`: no connection does.
+    pub proxy_protocol: Option<Rc<ProxyProtocol>>,
     /// Enables HTTP/2 with prior knowledge on cleartext connections. Under TLS, ALPN selects the protocol.
     pub http2: bool,
     /// TLS settings; `None` serves cleartext.
@@ -64,19 +70,89 @@ impl ConnectionLimits {
     }
 }
 
+/// What the connections of a worker share.
+pub(super) struct Acceptor<H> {
+    handler: Rc<H>,
+    gate: Gate,
+    refused: RefCell<Refused>,
+}
+
+impl<H: Handler> Acceptor<H> {
+    /// Creates the acceptor of a worker.
+    pub(super) fn new(handler: Rc<H>, gate: Gate) -> Self {
+        Self { handler, gate, refused: RefCell::default() }
+    }
+
+    /// Starts to serve a connection that has a place.
+    pub(super) fn start(
+        self: &Rc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        limits: ConnectionLimits,
+        open: OpenConnection,
+        place: OwnedSemaphorePermit,
+    ) {
+        match &limits.proxy_protocol {
+            Some(protocol) if protocol.trusts(peer.ip()) => {
+                spawn_boxed(Rc::clone(self).serve_proxied(stream, peer, limits, open, place));
+            }
+            _ => {
+                if let Some(permit) = self.admit(peer, &limits, place) {
+                    spawn_boxed(serve(stream, Client::from(peer), limits, open, permit, Rc::clone(&self.handler)));
+                }
+            }
+        }
+    }
+
+    /// Serves a connection that begins with a PROXY header.
+    async fn serve_proxied(
+        self: Rc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        limits: ConnectionLimits,
+        open: OpenConnection,
+        place: OwnedSemaphorePermit,
+    ) {
+        let Some(protocol) = &limits.proxy_protocol else { return };
+        let client = match receive(&stream, peer, protocol, &open).await {
+            Ok(client) => client,
+            Err(Unserved::Ended) => return,
+            Err(Unserved::Failed(failure)) => return self.gate.reject_header(peer.ip(), failure),
+        };
+        let Some(permit) = self.admit(client.peer, &limits, place) else { return };
+        let handler = Rc::clone(&self.handler);
+        drop(self);
+        serve(stream, client, limits, open, permit, handler).await;
+    }
+
+    /// Admits the connection of a client, unless it has too many.
+    fn admit(
+        &self,
+        client: SocketAddr,
+        limits: &ConnectionLimits,
+        place: OwnedSemaphorePermit,
+    ) -> Option<Arc<ConnectionPermit>> {
+        let permit = self.gate.admit(place, client.ip(), limits.of_client(client.ip()));
+        if permit.is_none() {
+            self.refused.borrow_mut().add(client.ip());
+        }
+        permit
+    }
+}
+
 /// Serves one accepted connection to its end.
 ///
 /// An idle connection is parked: it drops hyper's state and buffers, about 18 KB, and keeps only the socket until the
 /// first byte of the next request.
-pub async fn serve<H: Handler>(
+async fn serve<H: Handler>(
     stream: TcpStream,
-    peer: SocketAddr,
+    client: Client,
     limits: ConnectionLimits,
-    connections: Arc<Connections>,
+    open: OpenConnection,
     permit: Arc<ConnectionPermit>,
     handler: Rc<H>,
 ) {
-    let open = connections.open();
+    let Client { peer, proxy_header } = client;
     let _ = stream.set_nodelay(true);
     let local = stream.local_addr().ok();
     let mut timeout = limits.timeouts.header;
@@ -99,10 +175,10 @@ pub async fn serve<H: Handler>(
         let activity = Activity::new(Instant::now(), http1);
         let handle: Arc<dyn ConnectionHandle> = Arc::<Activity>::clone(&activity);
         let served = Rc::new(ServedConnection {
-            info: ConnectionInfo { peer, local, tls, tls_version, http1, handle },
+            info: ConnectionInfo { peer, proxy_header: proxy_header.clone(), local, tls, tls_version, http1, handle },
             activity: Arc::clone(&activity),
             permit: Arc::clone(&permit),
-            connections: Arc::clone(&connections),
+            connections: Arc::clone(open.all()),
             asks_upgrade: Cell::default(),
         });
         let io = ClientIo::new(stream, received, activity, limits.timeouts, limits.half_close);
@@ -119,7 +195,7 @@ pub async fn serve<H: Handler>(
             Served::Idle(idle, bytes) => (stream, received) = (idle, bytes),
             Served::Closed { stream, is_sending } => return linger(&stream, is_sending, &open).await,
             Served::Tunnel(stream, tunnel) => {
-                let open = Box::new((connections.open(), permit));
+                let open = Box::new((open.all().open(), permit));
                 let _ = tunnel.send(TunnelClient { stream, open });
                 return;
             }
@@ -155,7 +231,7 @@ pub(super) async fn linger(stream: &ClientStream, is_sending: bool, open: &OpenC
 }
 
 /// Waits for bytes of the client, for `timeout` at most, and for [`CLOSING_GRACE`] once the gateway is closing.
-async fn wait_for_client<T>(
+pub(super) async fn wait_for_client<T>(
     bytes: impl Future<Output = io::Result<T>>,
     open: &OpenConnection,
     timeout: Duration,

@@ -154,6 +154,12 @@ impl OpenConnection {
             && self.connections.slots.lock().open.get(self.slot).is_some_and(|slot| slot.is_evicted)
     }
 
+    /// Returns the connections of the worker.
+    #[must_use]
+    pub fn all(&self) -> &Arc<Connections> {
+        &self.connections
+    }
+
     /// Returns the current stage.
     #[must_use]
     pub fn stage(&self) -> DrainStage {

@@ -14,6 +14,7 @@ mod http2;
 mod interim_heads;
 pub mod listener;
 pub mod protocol;
+mod proxy_header;
 mod refusal;
 mod request_line;
 pub mod sniff;

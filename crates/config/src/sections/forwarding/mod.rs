@@ -14,7 +14,7 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::yaml::Span;
 
-/// `X-Forwarded-*` fields, added only if the peer is one of `trusted-proxies`.
+/// `X-Forwarded-*` fields, added only if the peer is one of `trusted-proxies`, or the client that a PROXY header names.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]
@@ -47,7 +47,7 @@ pub(crate) struct RawXForwarded {
     pub(crate) trusted_only: Flag<false>,
 }
 
-/// `Forwarded` (RFC 7239), added only if the peer is one of `trusted-proxies`.
+/// `Forwarded` (RFC 7239), added only if the peer is one of `trusted-proxies`, or the client that a PROXY header names.
 #[derive(Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, rename_all = "kebab-case")]

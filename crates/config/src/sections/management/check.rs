@@ -11,7 +11,7 @@ use crate::sections::management::keys::{OnTrafficPort, RawManagement, RawRequest
 use crate::sections::management::model::{Management, RequestSeries, TrafficEndpoints};
 use crate::sections::management::tokens::{self, AdminTokens};
 use crate::sections::management::{endpoints, socket, tracing};
-use crate::sections::server::port_from;
+use crate::sections::port_from;
 use crate::sections::tls::server::{self, ServerTls};
 
 /// Port without `management.server.port`.

@@ -46,6 +46,10 @@ pub(super) fn write(
     text(out, "target", &line.target);
     text(out, "protocol", protocol(line.version));
     optional(out, "tls", details.tls);
+    if let Some(header) = &details.proxy_header {
+        bytes(out, "unique_id", header.unique_id.as_deref());
+        bytes(out, "vpc_endpoint_id", header.vpc_endpoint_id.as_deref());
+    }
     integer(out, "status", completion.status);
     optional(out, "reason", completion.reason);
     optional(out, "detail", details.detail.as_deref());
@@ -156,9 +160,13 @@ fn optional(out: &mut String, label: &str, value: Option<&str>) {
 }
 
 fn field(out: &mut String, label: &str, value: Option<&HeaderValue>) {
+    bytes(out, label, value.map(HeaderValue::as_bytes));
+}
+
+fn bytes(out: &mut String, label: &str, value: Option<&[u8]>) {
     if let Some(value) = value {
         name(out, label);
-        quoted(out, value.as_bytes());
+        quoted(out, value);
     }
 }
 
@@ -174,9 +182,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use http::{HeaderMap, Method, header};
 
+    use std::rc::Rc;
+
     use super::*;
     use crate::http::facts::{CheckedRule, LimiterLabels, RuleVerdict, StoreDecision};
     use crate::http::facts::{RequestFacts, UpstreamFacts};
+    use crate::http::proxy_header::ProxyHeader;
     use crate::instrumentation::access_log::fields::FIELDS;
 
     fn line() -> Box<LogLine> {
@@ -230,6 +241,11 @@ mod tests {
         line.details = Some(Details {
             host: field("a"),
             tls: Some("TLSv1.3"),
+            proxy_header: Some(Rc::new(ProxyHeader {
+                names_client: true,
+                unique_id: Some((*b"a\"\xff\n").into()),
+                vpc_endpoint_id: Some((*b"vpce-1").into()),
+            })),
             traceparent: field("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
             request_id: field("x"),
             upload: None,
@@ -253,6 +269,7 @@ mod tests {
         assert_eq!((&value["verdict"], &value["key"]), (&"denied".into(), &"k\"\u{fffd}".into()));
         let lists = ["observed", "decided_us", "decided_order"].map(|name| value[name].to_string());
         assert_eq!(lists, [r#"["daily"]"#, "[1,2]", "[0,3]"]);
+        assert_eq!((&value["unique_id"], &value["vpc_endpoint_id"]), (&"a\"\u{fffd}\n".into(), &"vpce-1".into()));
         assert_eq!(value["trace_id"], "0af7651916cd43dd8448eb211c80319c");
     }
 }

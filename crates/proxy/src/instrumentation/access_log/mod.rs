@@ -19,6 +19,7 @@ use self::text::FormattedTime;
 use crate::http::body::UploadProgress;
 use crate::http::facts::RequestFacts;
 use crate::http::handler::ConnectionInfo;
+use crate::http::proxy_header::ProxyHeader;
 use tollgate_config::AccessLogFormat;
 use tollgate_telemetry::log_writer::LogWriter;
 use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};
@@ -57,6 +58,8 @@ pub struct Details {
     pub host: Option<HeaderValue>,
     /// Version of TLS, such as `TLSv1.3`.
     pub tls: Option<&'static str>,
+    /// PROXY header of the connection.
+    pub proxy_header: Option<Rc<ProxyHeader>>,
     /// Valid `traceparent` field of the client, or that of the sampled trace.
     pub traceparent: Option<HeaderValue>,
     /// Request id.
@@ -116,6 +119,7 @@ impl LogLine {
             line.details = Some(Details {
                 host: head.headers.get(header::HOST).cloned().or_else(host),
                 tls: connection.tls_version,
+                proxy_header: connection.proxy_header.clone(),
                 traceparent: TraceContext::of(&head.headers).and_then(|_| traceparent()),
                 request_id: request_id.cloned(),
                 upload: None,

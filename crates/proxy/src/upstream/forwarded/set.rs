@@ -24,8 +24,8 @@ pub struct Hop {
 }
 
 /// Sets `X-Forwarded-For`, `-Host`, `-Port`, `-Proto` and `Forwarded` (RFC 7239) for the upstream. `configured` decides
-/// whether they are appended to the values of the trusted proxies or replace them. Called for trusted peers only, before
-/// `Host` is replaced.
+/// whether they are appended to the values of the trusted proxies or replace them. Called for trusted peers, and for those
+/// that a PROXY header names, before `Host` is replaced.
 pub fn set_forwarded_headers(
     headers: &mut HeaderMap,
     hop: Hop,
