@@ -11,8 +11,8 @@ pub(super) struct Budget(Cell<usize>);
 
 /// Work of a new budget.
 const MAX_WORK: usize = 20_000_000;
-/// Names that a suggestion lists.
-const MAX_KNOWN: usize = 30;
+/// Names that a suggestion lists: more than any part of the schema has.
+const MAX_KNOWN: usize = 100;
 /// Bytes of a name that is compared by its words.
 const MAX_LENGTH: usize = 100;
 
