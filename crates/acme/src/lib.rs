@@ -1,6 +1,6 @@
 //! Certificates from an ACME server (RFC 8555): ordered when they are missing, and renewed after two thirds of their life.
 //!
-//! One task of the main thread does one order after the other. Certificates are files in a folder ([`storage`]); handshakes get
+//! One task of the main thread does one order after the other. Certificates are files in a folder (`storage`); handshakes get
 //! a new one by [`ServerTls::read_certificates_again`], so that neither a listener nor a connection is touched.
 
 mod http_client;
