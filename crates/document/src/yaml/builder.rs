@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, StructureStyle};
 
-use crate::yaml::alias::{MAX_DEPTH, MAX_NODES, TOO_DEEP, TOO_LARGE, copied};
+use crate::yaml::alias::{MAX_DEPTH, MAX_NODES, TOO_DEEP, TOO_LARGE, copied, text_nodes};
 use crate::yaml::map::Map;
 use crate::yaml::maven::Marked;
 use crate::yaml::node::{Node, NodeKind};
@@ -136,6 +136,7 @@ impl<'t> Builder<'t> {
         if is_plain && !is_key {
             self.expression(&at);
         }
+        self.nodes += text_nodes(&text);
         if is_key && anchor == 0 {
             return Ok(());
         }
