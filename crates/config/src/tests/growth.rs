@@ -175,7 +175,7 @@ fn lists_that_replace_each_other() {
     });
 }
 
-/// What a report shows does not grow with the file: long lists in messages, and parts of the overlay.
+/// The length of a report does not grow with the file: long lists in messages, and parts of the overlay.
 #[test]
 fn a_report_has_a_bound() {
     let text = lines("spring.cloud.gateway.routes:\n", 3_000, |at| {

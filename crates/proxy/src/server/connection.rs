@@ -70,7 +70,7 @@ impl ConnectionLimits {
     }
 }
 
-/// What the connections of a worker share.
+/// State that the connections of a worker share.
 pub(super) struct Acceptor<H> {
     handler: Rc<H>,
     gate: Gate,
