@@ -2,9 +2,10 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use tollgate_limiter::key::BucketKey;
-use tollgate_limiter::rule::Rule;
+use tollgate_limiter::rule::{LeakyBucket, Rule};
 use tollgate_limiter::store::{Check, MAX_CHECKS, OnStoreFailure, Store};
 use tollgate_limiter::verdict::Source;
 
@@ -45,6 +46,17 @@ fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
     line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
 }
 
+/// Returns rules of `count` algorithms, from the one at `first` on. A turn of a leaky bucket that a slow reply missed would
+/// be a second call, so turns are an hour apart: the tolerance grows with them.
+pub(crate) fn rules_without_missed_turns(rng: &mut Rng, first: usize, count: usize) -> Vec<Rule> {
+    let hour = Duration::from_secs(3_600);
+    let rule = |at: usize| match (KINDS[at % KINDS.len()].rule)(rng) {
+        Rule::LeakyBucket(_) => Rule::LeakyBucket(LeakyBucket::new(1, hour, hour * 3, 9).unwrap()),
+        rule => rule,
+    };
+    (first..first + count).map(rule).collect()
+}
+
 #[tokio::test]
 async fn a_decision_is_one_call_for_any_number_of_rules_of_any_algorithm() {
     let server = RedisServer::start();
@@ -52,7 +64,7 @@ async fn a_decision_is_one_call_for_any_number_of_rules_of_any_algorithm() {
     let redis = &mut server.connection();
     let mut rng = Rng::new(7);
     for (count, first) in (1..=MAX_CHECKS).flat_map(|count| (0..KINDS.len()).map(move |first| (count, first))) {
-        let rules: Vec<Rule> = (first..first + count).map(|at| (KINDS[at % KINDS.len()].rule)(&mut rng)).collect();
+        let rules = rules_without_missed_turns(&mut rng, first, count);
         // In every other list, the first rule counts as a rule without a list does.
         let name = |at: usize| if at + first % 2 == 0 { String::new() } else { format!("#rule{at}") };
         let scopes: Vec<String> = (0..count).map(|at| format!("r{count}{first}{}", name(at))).collect();

@@ -9,7 +9,7 @@ use tollgate_limiter::store::{Check, MAX_CHECKS, OnStoreFailure, Store};
 use tollgate_limiter::verdict::{Source, Verdict};
 
 use crate::model::{KINDS, Rng, answer};
-use crate::round_trips::Monitor;
+use crate::round_trips::{Monitor, rules_without_missed_turns};
 use crate::support::{RedisServer, memory, rule, store};
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -39,7 +39,7 @@ async fn enforced_and_observed_rules_of_any_algorithm_are_one_call() {
     let redis = &mut server.connection();
     let mut rng = Rng::new(11);
     for (count, first) in (2..=MAX_CHECKS).flat_map(|count| (0..KINDS.len()).map(move |first| (count, first))) {
-        let rules: Vec<Rule> = (first..first + count).map(|at| (KINDS[at % KINDS.len()].rule)(&mut rng)).collect();
+        let rules = rules_without_missed_turns(&mut rng, first, count);
         let scopes: Vec<String> = (0..count).map(|at| format!("r{count}{first}#rule{at}")).collect();
         let checks: Vec<Check<'_>> = scopes.iter().zip(&rules).map(|(scope, rule)| check(scope, rule)).collect();
         let (enforced, observed) = checks.split_at(1 + first % (count - 1));
