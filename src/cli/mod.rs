@@ -7,6 +7,7 @@ mod drain;
 mod explain;
 mod limits;
 mod load;
+mod logs;
 mod migrate;
 mod properties;
 mod report;
@@ -77,7 +78,7 @@ enum Command {
     Explain(explain::Arguments),
     /// Replay access logs through routes and limits: show what a configuration would have denied
     Simulate(simulate::Arguments),
-    /// Suggest limits for the clients of access logs, by route and key, and name the clients that they would touch
+    /// Suggest limits for the clients of access logs, by route and key, and name the clients that they would touch. With a log alone, the routes are those that it names
     Suggest(suggest::Arguments),
     /// Convert an application.yml of Spring Cloud Gateway to Tollgate's own form, with comments on each change
     Migrate {

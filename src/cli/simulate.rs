@@ -6,25 +6,20 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::cli::load::{self, NoConfiguration, Selection};
+use crate::cli::load::{self, NoConfiguration};
+use crate::cli::logs::LogArguments;
 use crate::cli::report::{fail, json, write};
 use tollgate_config::{CommandLine, Config};
 use tollgate_simulate::gate::{Gate, GateOutcome};
 use tollgate_simulate::html;
-use tollgate_simulate::input::{Inputs, Map};
+use tollgate_simulate::input::Inputs;
 use tollgate_simulate::run::{Log, Progress, simulate};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "tollgate simulate [OPTIONS] [FILE] <LOG>...")]
 pub(super) struct Arguments {
-    /// FILE: configuration, the first of several names. LOG: access logs, plain or gzip; `-` is standard input. Formats: Tollgate's JSON, common, combined, or other JSON with --map
-    #[arg(value_names = ["FILE", "LOG"], num_args = 1.., required = true)]
-    names: Vec<PathBuf>,
-    /// Fields of other JSON logs: time=ts,client=remote_addr,method=verb,path=uri,host=host,header.X-Api-Key=key
-    #[arg(long, value_name = "PART=FIELD,…", value_parser = Map::parse)]
-    map: Option<Map>,
     #[command(flatten)]
-    selection: Selection,
+    logs: LogArguments,
     /// Configuration to compare FILE with; shows requests that only FILE denies, or only FILE allows (repeatable; values of later files win)
     #[arg(long, value_name = "FILE")]
     compare: Vec<PathBuf>,
@@ -45,15 +40,7 @@ pub(super) struct Arguments {
 impl Arguments {
     /// Returns true if the arguments name a configuration file.
     pub(super) fn names_files(&self) -> bool {
-        self.parts().0.is_some() || self.selection.names_files() || !self.compare.is_empty()
-    }
-
-    /// Returns FILE and the logs. A single name is a log.
-    fn parts(&self) -> (Option<&PathBuf>, &[PathBuf]) {
-        match &*self.names {
-            [file, logs @ ..] if !logs.is_empty() => (Some(file), logs),
-            logs => (None, logs),
-        }
+        self.logs.names_files() || !self.compare.is_empty()
     }
 }
 
@@ -68,9 +55,9 @@ fn rate(text: &str) -> Result<f64, String> {
 /// `--max-denied`; 2 if a file cannot be read, a field of `--map` is in no line, no line can be used, or a bound names an
 /// unknown route.
 pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
-    let command_line = arguments.selection.with_profiles(command_line);
-    let (file, logs) = arguments.parts();
-    let mut configurations = vec![arguments.selection.files(file.cloned(), &command_line)?];
+    let LogArguments { selection, .. } = &arguments.logs;
+    let command_line = selection.with_profiles(command_line);
+    let mut configurations = vec![selection.files(arguments.logs.file().cloned(), &command_line)?];
     configurations.extend(Some(arguments.compare.clone()).filter(|files| !files.is_empty()));
     let mut loaded = Vec::new();
     for files in &configurations {
@@ -84,13 +71,13 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
     if let Some(unknown) = bounded.find(|id| !routes.iter().any(|route| *route.id == **id)) {
         return Ok(fail(2, &format!("--max-denied: no route has the id `{}`", unknown.escape_debug())));
     }
-    Ok(replay(arguments, logs, &loaded))
+    Ok(replay(arguments, &loaded))
 }
 
-/// Replays `logs` through the configurations, each with its name, and prints the result.
-fn replay(arguments: &Arguments, logs: &[PathBuf], loaded: &[(String, Config)]) -> ExitCode {
-    let map = arguments.map.clone().unwrap_or_default();
-    let inputs = match Inputs::open(logs, map.clone()) {
+/// Replays the logs through the configurations, each with its name, and prints the result.
+fn replay(arguments: &Arguments, loaded: &[(String, Config)]) -> ExitCode {
+    let map = arguments.logs.map();
+    let inputs = match Inputs::open(arguments.logs.logs(), map.clone()) {
         Ok(inputs) => inputs,
         Err(error) => return fail(2, &error),
     };

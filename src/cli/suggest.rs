@@ -1,30 +1,24 @@
 //! `tollgate suggest [FILE] LOG…`: limits for the clients of access logs.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::cli::load::{self, NoConfiguration, Selection};
+use crate::cli::load::{self, NoConfiguration};
+use crate::cli::logs::LogArguments;
 use crate::cli::report::{fail, json, write};
 use crate::cli::simulate::with_progress;
 use tollgate_config::{CommandLine, Config};
 use tollgate_simulate::gate::Share;
-use tollgate_simulate::input::{Inputs, Map};
+use tollgate_simulate::input::Inputs;
 use tollgate_simulate::run::{self, Log};
 use tollgate_simulate::suggest::{for_log_alone, measure_only};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "tollgate suggest [OPTIONS] [FILE] <LOG>...")]
 pub(super) struct Arguments {
-    /// FILE: configuration with the routes, the first of several names. LOG: access logs, as in `simulate`. With a log alone, the routes are those that it names
-    #[arg(value_names = ["FILE", "LOG"], num_args = 1.., required = true)]
-    names: Vec<PathBuf>,
-    /// Fields of other JSON logs: time=ts,client=remote_addr,method=verb,path=uri,host=host,header.X-Api-Key=key
-    #[arg(long, value_name = "PART=FIELD,…", value_parser = Map::parse)]
-    map: Option<Map>,
     #[command(flatten)]
-    selection: Selection,
+    logs: LogArguments,
     /// Key resolver by which clients are told apart (repeatable) [default: those of the route's limiters, otherwise ip]
     #[arg(long, value_name = "RESOLVER")]
     key: Vec<String>,
@@ -39,25 +33,17 @@ pub(super) struct Arguments {
 impl Arguments {
     /// Returns true if the arguments name a configuration file.
     pub(super) fn names_files(&self) -> bool {
-        self.parts().0.is_some() || self.selection.names_files()
-    }
-
-    /// Returns FILE and the logs. A single name is a log.
-    fn parts(&self) -> (Option<&PathBuf>, &[PathBuf]) {
-        match &*self.names {
-            [file, logs @ ..] if !logs.is_empty() => (Some(file), logs),
-            logs => (None, logs),
-        }
+        self.logs.names_files()
     }
 }
 
 /// Prints YAML with the limits, or JSON. The exit code is 0; 1 if the configuration has errors; 2 if a file cannot be read,
 /// a key resolver is not valid, a field of `--map` is in no line, or no line can be used.
 pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
-    let command_line = arguments.selection.with_profiles(command_line);
+    let command_line = arguments.logs.selection.with_profiles(command_line);
     let has_configuration = arguments.names_files() || command_line.has_location();
     let config = if has_configuration {
-        let files = arguments.selection.files(arguments.parts().0.cloned(), &command_line)?;
+        let files = arguments.logs.selection.files(arguments.logs.file().cloned(), &command_line)?;
         match tollgate_config::load(&files, &command_line) {
             Ok(loaded) => Ok(loaded.config),
             Err(error) => return Ok(load::report(&error)),
@@ -76,8 +62,8 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
 }
 
 fn suggest(arguments: &Arguments, config: &Config, by_logged_route: bool) -> ExitCode {
-    let map = arguments.map.clone().unwrap_or_default();
-    let inputs = match Inputs::open(arguments.parts().1, map.clone()) {
+    let map = arguments.logs.map();
+    let inputs = match Inputs::open(arguments.logs.logs(), map.clone()) {
         Ok(inputs) => inputs,
         Err(error) => return fail(2, &error),
     };
