@@ -50,6 +50,7 @@ mod kept_buckets;
 mod key_floods;
 mod key_resolvers;
 mod late_turns;
+mod late_uploads;
 mod layers;
 mod lease_changes;
 mod lifecycle;

@@ -40,7 +40,7 @@ pub(super) fn response_body(
     upload: Option<Rc<UploadProgress>>,
 ) -> Result<Body, Box<(BodyError, HeldConnection)>> {
     if incoming.is_end_stream(Some(&held.connection)) {
-        held.release();
+        held.release(timeout);
         return Ok(Body::default());
     }
     let first = match incoming.received(&mut held.connection) {
@@ -51,7 +51,7 @@ pub(super) fn response_body(
             return Err(Box::new((cause(BodyError::UpstreamReset, upload.as_deref()), held)));
         }
         Poll::Ready(None) => {
-            held.release();
+            held.release(timeout);
             return Ok(Body::default());
         }
     };
@@ -59,7 +59,7 @@ pub(super) fn response_body(
     let is_last = first.as_ref().is_some_and(|frame| is_ended || frame.is_trailers());
     let mut held = Some(held);
     if is_last && let Some(held) = held.take() {
-        held.release();
+        held.release(timeout);
     }
     match first.map(|frame| if is_last { frame.into_data() } else { Err(frame) }) {
         Some(Ok(data)) => Ok(Body::from(data)),
@@ -119,7 +119,7 @@ impl UpstreamBody {
 
     fn finish(&mut self) {
         if let Some(held) = self.held.take() {
-            held.release();
+            held.release(self.timeout);
         }
     }
 }

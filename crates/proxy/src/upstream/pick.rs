@@ -94,8 +94,9 @@ pub struct HeldConnection {
 }
 
 impl HeldConnection {
-    /// Returns the connection to its pool, after the response has been read to its end.
-    pub fn release(self) {
-        self.pick.pool.release(self.connection);
+    /// Returns the connection to its pool, after the response has been read to its end. The rest of the request may take
+    /// `timeout`.
+    pub fn release(self, timeout: Option<Duration>) {
+        self.pick.pool.release(self.connection, timeout);
     }
 }

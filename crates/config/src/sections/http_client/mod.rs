@@ -33,7 +33,7 @@ pub struct HttpClient {
     pub connect_timeout: Or<PositiveTime, { secs(5) }>,
     /// Timeout for the head of a response; `0` or `-1`: none. Default {}; none in a Spring file, as in Spring.
     pub response_timeout: Or<Timeout, { secs(60) }>,
-    /// Timeout for each part of a response body, or of a request body that is still being sent; `0` or `-1`: none. Default {}; none in a Spring file, as in Spring.
+    /// Timeout for each part of a response body, or of a request body that is still being sent, and for the rest of that body once the response has ended; `0` or `-1`: none, a minute for that rest. Default {}; none in a Spring file, as in Spring.
     pub read_timeout: Or<Timeout, { secs(60) }>,
     /// Upper bound of a response's head.
     pub max_header_size: Or<HeaderBytes, { 64 << 10 }>,

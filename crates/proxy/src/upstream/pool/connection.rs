@@ -1,5 +1,7 @@
 //! Connection that takes requests.
 
+use std::time::Duration;
+
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
@@ -7,6 +9,9 @@ use crate::http::deadline::Deadline;
 use crate::upstream::pool::http1::Http1Connection;
 use crate::upstream::pool::http2::OpenStream;
 use crate::upstream::pool::name_lookup::Peer;
+
+/// Time for the rest of a request after its response, if `read-timeout` is off: the default of that timeout.
+const MAX_REST: Duration = Duration::from_secs(60);
 
 /// Connection with the deadline of its current operation. It lives in one box from its first request to its last: each
 /// request moves it several times.
@@ -66,12 +71,12 @@ impl Connection {
         }
     }
 
-    /// Returns the connection when the rest of its request has been sent, or cannot be.
-    pub(super) async fn finish_upload(mut self: Box<Self>) -> Box<Self> {
+    /// Returns the connection when the rest of its request has been sent, or cannot be; `None` after `timeout`.
+    pub(super) async fn finish_upload(mut self: Box<Self>, timeout: Option<Duration>) -> Option<Box<Self>> {
         if let Some(http1) = self.http1() {
-            http1.finish_upload().await;
+            tokio::time::timeout(timeout.unwrap_or(MAX_REST), http1.finish_upload()).await.ok()?;
         }
-        self
+        Some(self)
     }
 
     /// Returns true for HTTP/2.

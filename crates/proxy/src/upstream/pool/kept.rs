@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
@@ -47,16 +48,17 @@ impl Pool {
         }
     }
 
-    /// Takes back a connection after its response has been read to the end. If the rest of the request is still being sent, it
-    /// is kept after that, and others may take its place meanwhile.
-    pub(in crate::upstream) fn release(self: &Rc<Self>, mut connection: Box<Connection>) {
+    /// Takes back a connection after its response has been read to the end. If the rest of the request is still being sent, the
+    /// connection is kept after that, or closed after `timeout`.
+    pub(in crate::upstream) fn release(self: &Rc<Self>, mut connection: Box<Connection>, timeout: Option<Duration>) {
         let Some(http1) = connection.http1() else { return };
         if !http1.finish() {
             return self.keep(connection);
         }
-        connection.permit = None;
         let pool = Rc::clone(self);
-        spawn_boxed(async move { pool.keep(connection.finish_upload().await) });
+        spawn_boxed(async move {
+            let _ = connection.finish_upload(timeout).await.map(|connection| pool.keep(connection));
+        });
     }
 
     fn keep(&self, mut connection: Box<Connection>) {
@@ -84,7 +86,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::io;
     use std::net::SocketAddr;
-    use std::time::Duration;
 
     use bytes::Bytes;
     use http::{Request, Response};
@@ -139,13 +140,13 @@ mod tests {
     fn connections_to_an_address_that_left_the_name_take_no_further_request() {
         with_pool(Http2::Off, |pool| async move {
             let (idle, busy) = (connect(&pool).await, connect(&pool).await);
-            pool.release(idle);
+            pool.release(idle, None);
             pool.tick(1000);
             assert!(pool.has_connections(), "the address is one of the name");
             move_name(&pool);
             pool.tick(1000);
             assert!(!pool.has_connections(), "an idle connection");
-            pool.release(busy);
+            pool.release(busy, None);
             assert!(!pool.has_connections(), "one in use at that time");
         });
         with_pool(Http2::PriorKnowledge, |pool| async move {
