@@ -111,8 +111,9 @@ fn readiness_fails_before_new_requests_are_refused() {
     assert_eq!(gateway.admin("/health/live").status, 200, "it lives until it ends");
     for client in [&mut busy, &mut idle] {
         held.release.send(()).unwrap();
-        let answer = client.response().expect("an answer");
-        assert_eq!((answer.status, answer.header("connection")), (200, Some("close")));
+        assert_eq!(client.response().expect("an answer").status, 200);
+        // Workers learn of the drain after the admin port: the last response may announce no end.
+        assert!(client.is_closed());
     }
     assert_eq!(gateway.wait().code(), Some(0));
 }
