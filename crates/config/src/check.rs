@@ -1,7 +1,9 @@
 //! Checks the raw configuration, section by section, and builds the [`Config`].
 
 use std::cell::RefCell;
-use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::Access;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
@@ -68,20 +70,39 @@ fn warn_of_bare_millis(root: &Node, diagnostics: &mut Diagnostics) {
 /// Begin of the warning of a file for the access log. A gateway that runs knows better: it has the file open, or not.
 pub const ACCESS_LOG_WARNING: &str = "the access log ";
 
-/// Warns of a file for the access log that cannot be written on this machine.
-fn warn_of_unwritable_log(log: &AccessLog, root: &Node, diagnostics: &mut Diagnostics) {
-    let (LogOutput::File(path), Some(at)) = (&log.output, root.follow(&["access-log", "output"])) else { return };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let is_unwritable = || path.is_file() && File::options().append(true).open(path).is_err();
-    let problem = match path {
-        _ if folder.is_some_and(|folder| !folder.is_dir()) => "its folder does not exist here",
-        path if path.is_dir() => "it is a folder",
-        _ if is_unwritable() => "this user may not write it",
-        _ => return,
-    };
-    diagnostics
-        .warn(at.span, format!("{ACCESS_LOG_WARNING}{} cannot be opened: {problem}", path.display()))
-        .help("create the folder for the user that runs the gateway, or log to `stdout`");
+/// Warns of files that the gateway cannot write on this machine: of the access log, and of the state of buckets.
+fn warn_of_unwritable_files(raw: &RawConfig, root: &Node, diagnostics: &mut Diagnostics) {
+    if let LogOutput::File(path) = &raw.access_log.output
+        && let Some(problem) = unwritable(path, true)
+        && let Some(at) = root.follow(&["access-log", "output"])
+    {
+        diagnostics
+            .warn(at.span, format!("{ACCESS_LOG_WARNING}{} cannot be opened: {problem}", path.display()))
+            .help("create the folder for the user that runs the gateway, or log to `stdout`");
+    }
+    if let Some(path) = &raw.memory.state_file
+        && let Some(problem) = unwritable(path, false)
+        && let Some(at) = root.follow(&["memory", "state-file"])
+    {
+        diagnostics.warn(at.span, format!("the state file {} cannot be written: {problem}", path.display())).help(
+            "create the folder for the user that runs the gateway: without the file, buckets are full after a restart",
+        );
+    }
+}
+
+/// Returns the reason why the file at `path` cannot be written, if there is one. A file that is not `appended` to is replaced,
+/// which only its folder permits.
+fn unwritable(path: &Path, is_appended: bool) -> Option<&'static str> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Some("its folder does not exist here");
+    }
+    if path.is_dir() {
+        return Some("it is a folder");
+    }
+    let written = if is_appended && path.exists() { path } else { folder };
+    let may_write = rustix::fs::access(written, Access::WRITE_OK).is_ok();
+    (!may_write).then_some("this user may not write it")
 }
 
 /// Checks `raw` section by section. The result is valid only if no error was reported.
@@ -94,7 +115,7 @@ pub(crate) fn check(
     let switches = input.switches;
     report_disabled(&raw, diagnostics);
     warn_of_bare_millis(input.root, diagnostics);
-    warn_of_unwritable_log(&raw.access_log, input.root, diagnostics);
+    warn_of_unwritable_files(&raw, input.root, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, diagnostics).ok());
     let tokens = Tokens::check(raw.jwt.as_ref(), diagnostics);
     let underscores = raw.headers.underscores.0;
