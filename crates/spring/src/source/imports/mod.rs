@@ -11,6 +11,7 @@ mod of_profiles;
 mod paths;
 mod tree;
 
+use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,7 @@ pub fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<S
     let mut reader = Reader {
         env,
         text: SourceText::default(),
-        seen: Vec::new(),
+        seen: HashSet::new(),
         bytes_left: MAX_BYTES,
         placeholders: Budget::default(),
         root: folder_of(paths.first().map_or(Path::new(""), PathBuf::as_path)),
@@ -78,7 +79,7 @@ struct Reader<'e> {
     env: &'e dyn Fn(&str) -> Option<String>,
     text: SourceText,
     /// Files that have been read.
-    seen: Vec<PathBuf>,
+    seen: HashSet<PathBuf>,
     /// Bytes that further files may have.
     bytes_left: usize,
     /// Bytes that the placeholders of locations may have.
@@ -121,7 +122,7 @@ impl Reader<'_> {
         if chain.len() >= MAX_CHAIN {
             return Err(refused(path, "more than 64 files import each other in a row"));
         }
-        self.seen.push(id.clone());
+        self.seen.insert(id.clone());
         let hints = target.map_or((None, false), |target| (target.format.clone(), target.is_utf8));
         let file = SourceFile { is_of_profile, ..read_one(path, hints, self.bytes_left)? };
         self.bytes_left = self.bytes_left.saturating_sub(file.text.len());

@@ -22,7 +22,7 @@ impl Reader<'_> {
                 self.parts(path, &mut group)?;
             }
         } else {
-            self.seen.retain(|seen| *seen != identity(path));
+            self.seen.remove(&identity(path));
             self.file(path, None, &mut group.branches, &[], false)?;
             group.paths.push(vec![path.to_owned()]);
         }
