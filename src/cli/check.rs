@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::cli::load;
+use crate::cli::{connect, load};
 use tollgate_config::{CommandLine, LoadError, Loaded, Report};
 
 /// Every file is valid.
@@ -30,14 +30,22 @@ pub enum Mode {
 
 /// Checks each of `configurations` with the settings of `command_line`. A configuration is a list of files; values of later
 /// files win. Prints `max_problems` diagnostics of each to standard error, and a line for each valid configuration to standard output.
+/// If it `connects`, servers that cannot be used are warnings.
 ///
 /// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
 /// [`Mode::Overlay`] ignores errors that the overlay file corrects.
 #[must_use]
-pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mode, max_problems: usize) -> ExitCode {
+pub fn run(
+    configurations: &[Vec<PathBuf>],
+    command_line: &CommandLine,
+    mode: Mode,
+    max_problems: usize,
+    connects: bool,
+) -> ExitCode {
     let mut output = Output {
         mode,
         max_problems,
+        connects,
         color: load::wants_color(),
         command_line,
         out: &mut io::stdout().lock(),
@@ -51,6 +59,8 @@ pub fn run(configurations: &[Vec<PathBuf>], command_line: &CommandLine, mode: Mo
 struct Output<'o> {
     mode: Mode,
     max_problems: usize,
+    /// Connects to the servers of a valid configuration.
+    connects: bool,
     color: bool,
     command_line: &'o CommandLine,
     out: &'o mut dyn Write,
@@ -62,7 +72,12 @@ struct Output<'o> {
 impl Output<'_> {
     // Failed writes are ignored: a closed pipe does not change the result.
     fn check(&mut self, files: &[PathBuf]) -> u8 {
-        match tollgate_config::load(files, self.command_line) {
+        let loaded = if self.connects {
+            tollgate_config::load_and_check(files, self.command_line, &mut connect::check)
+        } else {
+            tollgate_config::load(files, self.command_line)
+        };
+        match loaded {
             result if self.mode == Mode::Json => self.json(files, result),
             Ok(loaded) if self.mode == Mode::Overlay => self.overlay(files, &loaded.notes, OK),
             Ok(loaded) => {
@@ -182,6 +197,7 @@ mod tests {
         let mut output = Output {
             mode: Mode::Problems,
             max_problems: 3,
+            connects: false,
             color: false,
             command_line,
             out: &mut out,
@@ -239,6 +255,7 @@ mod tests {
             let mut output = Output {
                 mode: Mode::Overlay,
                 max_problems,
+                connects: false,
                 color: false,
                 command_line,
                 out: out_now,

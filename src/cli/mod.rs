@@ -3,6 +3,7 @@
 mod admin_client;
 mod admin_connection;
 pub mod check;
+mod connect;
 mod drain;
 mod explain;
 mod limits;
@@ -73,6 +74,9 @@ enum Command {
         /// Problems to show of each file, errors first; 0 shows all, 10,000 errors, warnings and notes at most
         #[arg(long, value_name = "N", default_value_t = MAX_SHOWN)]
         max_problems: usize,
+        /// Connect to the servers that the configuration names, within 5 s, and warn of those that cannot be used
+        #[arg(long)]
+        connect: bool,
     },
     /// Dry-run a request: show the matching route and why earlier routes do not match, the filters, the keys of the limiters, and the upstream request
     Explain(explain::Arguments),
@@ -150,7 +154,7 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
             serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source, held)
         }
         Command::Demo => serve::demo(held),
-        Command::Check { checked, selection, overlay, json, max_problems } => {
+        Command::Check { checked, selection, overlay, json, max_problems, connect } => {
             let mode = match (overlay, json) {
                 (true, _) => check::Mode::Overlay,
                 (_, true) => check::Mode::Json,
@@ -160,7 +164,7 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
             let files = if checked.is_empty() { vec![None] } else { checked.into_iter().map(Some).collect() };
             let configurations = files.into_iter().map(|file| selection.files(file, &command_line));
             let max_problems = if max_problems == 0 { usize::MAX } else { max_problems };
-            check::run(&configurations.collect::<Result<Vec<_>, _>>()?, &command_line, mode, max_problems)
+            check::run(&configurations.collect::<Result<Vec<_>, _>>()?, &command_line, mode, max_problems, connect)
         }
         Command::Explain(arguments) => explain::run(&arguments, command_line)?,
         Command::Simulate(arguments) => simulate::run(&arguments, command_line)?,

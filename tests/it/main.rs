@@ -19,6 +19,7 @@ mod cached_identity;
 mod cgroups;
 mod changed_limits;
 mod changed_lists;
+mod check_connect;
 mod client_connections;
 mod concurrency;
 mod concurrency_crash;

@@ -54,9 +54,11 @@ pub use crate::de::defaults::{Flag, Or, Unit, Word};
 pub use crate::de::ranged::{PositiveTime, Ranged, Scale};
 pub use crate::de::spanned::Spanned;
 pub use crate::de::units::{Address, Number, Seconds, Size, Time, Timeout};
-pub use crate::diagnostics::{Diagnostic, MAX_SHOWN, Report, SecretValues, Severity, UnknownKind, UnknownName};
+pub use crate::diagnostics::{
+    Diagnostic, Diagnostics, MAX_SHOWN, Report, SecretValues, Severity, UnknownKind, UnknownName,
+};
 pub use crate::filters::{Entry as FilterEntry, filters};
-pub use crate::load::{Loaded, load, load_with_services, parse};
+pub use crate::load::{FurtherCheck, Loaded, load, load_and_check, load_with_services, parse};
 pub use crate::locator::{Locator, MAX_LOCATED_SERVICES, Metadata, Services};
 pub use crate::migrate::{Migrated, migrate, migrate_files};
 pub use crate::model::*;

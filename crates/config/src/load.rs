@@ -35,10 +35,26 @@ pub struct Loaded {
 /// # Errors
 /// A file cannot be read as UTF-8 text, or has errors.
 pub fn load(paths: &[PathBuf], command_line: &CommandLine) -> Result<Loaded, LoadError> {
+    load_and_check(paths, command_line, &mut |_, _| {})
+}
+
+/// Check of a valid configuration, which adds its diagnostics to those of the files.
+pub type FurtherCheck<'c> = &'c mut dyn FnMut(&Config, &mut Diagnostics);
+
+/// As [`load`]. `further_check` is called with a valid configuration.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_and_check(
+    paths: &[PathBuf],
+    command_line: &CommandLine,
+    further_check: FurtherCheck<'_>,
+) -> Result<Loaded, LoadError> {
     let env = command_line.environment();
     tollgate_bounded_file::together(|| {
         let text = read(paths, command_line)?;
-        let parsed = parse_with_services(text, &Services::new(), &env, &mut |_| {});
+        let hooks = Hooks { further_check: Some(further_check), ..Hooks::default() };
+        let parsed = parse_with_services(text, &Services::new(), &env, hooks);
         parsed.map(|(loaded, _)| loaded).map_err(LoadError::Invalid)
     })
 }
@@ -54,7 +70,7 @@ pub fn load_with_services(
     command_line: &CommandLine,
 ) -> Result<Loaded, Report> {
     let env = command_line.environment();
-    let parse = || parse_with_services(locator.text(), services, &env, &mut |_| {});
+    let parse = || parse_with_services(locator.text(), services, &env, Hooks::default());
     tollgate_bounded_file::together(parse).map(|(loaded, _)| loaded)
 }
 
@@ -70,7 +86,7 @@ pub(crate) fn read(paths: &[PathBuf], command_line: &CommandLine) -> Result<Sour
 /// All diagnostics of the text, if at least one is an error.
 pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, Report> {
     let text = SourceText::from(SourceFile::new(file_name, text));
-    parse_with_services(text, &Services::new(), env, &mut |_| {}).map(|(loaded, _)| loaded)
+    parse_with_services(text, &Services::new(), env, Hooks::default()).map(|(loaded, _)| loaded)
 }
 
 /// Facts about a configuration that `tollgate migrate` needs besides the configuration.
@@ -81,20 +97,29 @@ pub(crate) struct MigrationFacts {
     pub(crate) unknown: Vec<Span>,
 }
 
+/// Functions that are called while a text is read.
+#[derive(Default)]
+pub(crate) struct Hooks<'h> {
+    /// Takes the tree before its placeholders are resolved.
+    pub(crate) inspect: Option<&'h mut dyn FnMut(&Tree)>,
+    /// Checks a valid configuration further.
+    pub(crate) further_check: Option<FurtherCheck<'h>>,
+}
+
 /// Checks `text`. If placeholders lack values, it is checked again with examples of them, for all other parts that are
-/// missing: one overlay has all of them. `inspect` is called with the tree before its placeholders are resolved.
+/// missing: one overlay has all of them. The `hooks` see `text` as it is.
 pub(crate) fn parse_with_services(
     text: SourceText,
     services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
-    inspect: &mut dyn FnMut(&Tree),
+    hooks: Hooks<'_>,
 ) -> Result<(Loaded, MigrationFacts), Report> {
     let mut filled = text.clone();
-    let mut report = match parse_once(text, services, env, inspect) {
+    let mut report = match parse_once(text, services, env, hooks) {
         Err(report) if report.lacks_properties() => report,
         // Errors of the locator's routes are found before a registry names a service.
         Ok(read) if services.is_empty() && read.0.config.locator.is_some() => {
-            return parse_once(filled, &locator::example(), env, &mut |_| {}).map(|_| read);
+            return parse_once(filled, &locator::example(), env, Hooks::default()).map(|_| read);
         }
         result => return result,
     };
@@ -103,7 +128,7 @@ pub(crate) fn parse_with_services(
     if !filled.documents.is_empty() {
         filled.documents.push(DocumentId { file, number: 0 });
     }
-    match parse_once(filled, services, env, &mut |_| {}) {
+    match parse_once(filled, services, env, Hooks::default()) {
         Ok((loaded, _)) => report.add_missing(&loaded.notes),
         Err(next) => report.add_missing(&next),
     }
@@ -114,7 +139,7 @@ fn parse_once(
     mut text: SourceText,
     services: &Services,
     env: &dyn Fn(&str) -> Option<String>,
-    inspect: &mut dyn FnMut(&Tree),
+    hooks: Hooks<'_>,
 ) -> Result<(Loaded, MigrationFacts), Report> {
     let mut diagnostics = Diagnostics::default();
     diagnostics.has_acceptances = text.has_acceptances();
@@ -124,7 +149,9 @@ fn parse_once(
     let Some(mut tree) = Tree::read(&mut text, &own_names, env, &mut diagnostics) else {
         return Err(diagnostics.finish(text));
     };
-    inspect(&tree);
+    if let Some(inspect) = hooks.inspect {
+        inspect(&tree);
+    }
     let unresolved = tree.resolve(&own_names, env, &mut diagnostics);
     let routes = tree.root.step("routes").map(|routes| &routes.kind);
     let means_no_routes = matches!(routes, Some(NodeKind::Seq(list)) if list.is_empty());
@@ -145,6 +172,9 @@ fn parse_once(
     let ineffective = diagnostics.ineffective();
     report_unresolved(unresolved, (&unknown, &ineffective), &mut diagnostics);
     diagnostics.name_missing(&tree.properties);
+    if let Some(further_check) = hooks.further_check.filter(|_| !diagnostics.has_errors()) {
+        further_check(&config, &mut diagnostics);
+    }
     let notes = diagnostics.finish(text);
     let failed = notes.has_errors();
     let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();

@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 85_885),
-    ("config", 16_891),
+    (ALL, 86_341),
+    ("config", 16_953),
     ("spring", 5_099),
-    ("document", 3_348),
+    ("document", 3_365),
     ("proxy", 15_392),
-    ("limiter", 12_262),
+    ("limiter", 12_390),
     ("filters", 9_846),
     ("simulate", 3_606),
-    ("src", 9_396),
+    ("src", 9_640),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 885;
+const MAX_FILES: usize = 889;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

@@ -18,7 +18,7 @@ use self::comments::Comments;
 use self::print::{Item, Value};
 use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, Report, Severity, SourceFile, SourceText};
-use crate::load::{Loaded, MigrationFacts, parse_with_services, read};
+use crate::load::{Hooks, Loaded, MigrationFacts, parse_with_services, read};
 use crate::locator::Services;
 use crate::model::Config;
 use crate::source::command_line::CommandLine;
@@ -65,7 +65,8 @@ pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine) -> Result<Mi
 fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
     let mut written = None;
     let mut keep = |tree: &Tree| written = Some(tree.clone());
-    let (Loaded { config, notes }, facts) = parse_with_services(text.clone(), &Services::new(), env, &mut keep)?;
+    let hooks = Hooks { inspect: Some(&mut keep), ..Hooks::default() };
+    let (Loaded { config, notes }, facts) = parse_with_services(text.clone(), &Services::new(), env, hooks)?;
     let Some(mut tree) = written else { return Err(notes) };
     let explicit = tree.translate(&mut Diagnostics::default());
     let Tree { mut root, properties, .. } = tree;

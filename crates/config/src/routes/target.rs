@@ -89,7 +89,9 @@ fn http_target(text: &str, scheme: Scheme, uri: &Spanned<String>, diagnostics: &
             .warn(at, "path and query of `uri` are ignored, as in Spring")
             .help("`PrefixPath=/…` or `SetPath=/…` changes the path");
     }
-    Some(Target::Http { scheme, host: authority.host().trim_matches(['[', ']']).to_owned(), port })
+    let host = authority.host().trim_matches(['[', ']']);
+    diagnostics.servers.add(host, port, at);
+    Some(Target::Http { scheme, host: host.to_owned(), port })
 }
 
 /// Warns of forwards to paths that match no route, and of fallbacks to a route whose own fallback they are.

@@ -18,6 +18,8 @@ pub(crate) mod server;
 pub(crate) mod tls;
 pub(crate) mod upstreams;
 
+use http::Uri;
+
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::yaml::Span;
 
@@ -46,4 +48,10 @@ pub(crate) fn port_from(
             .help(format!("unset {variable} or set it to a port"));
     }
     port
+}
+
+/// Notes that the value at `at` names the server of `uri`.
+fn add_server(uri: &Uri, at: Span, diagnostics: &mut Diagnostics) {
+    let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
+    diagnostics.servers.add(uri.host().unwrap_or_default().trim_matches(['[', ']']), port, at);
 }

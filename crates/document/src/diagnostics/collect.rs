@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::diagnostics::counts::{Counts, MAX_LISTED};
+use crate::diagnostics::counts::{Counts, MAX_LISTED, Mark};
 use crate::diagnostics::help::Help;
 use crate::diagnostics::lines;
 use crate::diagnostics::missing::{Missing, Section};
 use crate::diagnostics::report::{Diagnostic, Facts, Report, Severity};
 use crate::diagnostics::secrets::{self, Secret};
+use crate::diagnostics::servers::ServerPlaces;
 use crate::diagnostics::suggest::Budget;
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::{UnknownKey, UnknownName};
@@ -32,6 +33,8 @@ pub struct Diagnostics {
     muted: HashSet<u32>,
     /// The first document.
     pub root: Span,
+    /// Servers that the files name.
+    pub servers: ServerPlaces,
     pub(super) suggestions: Budget,
 }
 
@@ -290,11 +293,4 @@ impl Diagnostics {
         let (unlisted, resolved, words) = (self.unlisted, self.resolved, self.is_word);
         Report::new(text, list, Facts { missing, has_other_errors, unlisted, resolved, words })
     }
-}
-
-/// Number of diagnostics at a point in time.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Mark {
-    pending: usize,
-    unlisted_errors: usize,
 }

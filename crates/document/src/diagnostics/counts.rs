@@ -9,6 +9,13 @@ pub const MAX_LISTED: usize = 10_000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts([usize; 3]);
 
+/// Number of diagnostics at a point in time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark {
+    pub(super) pending: usize,
+    pub(super) unlisted_errors: usize,
+}
+
 impl Counts {
     pub(super) fn of(&self, severity: Severity) -> usize {
         self.0[severity as usize]

@@ -11,6 +11,7 @@ mod render;
 mod repeats;
 mod report;
 mod secrets;
+mod servers;
 mod suggest;
 mod text;
 mod unknown;
@@ -22,6 +23,7 @@ pub use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted, yam
 pub use render::MAX_SHOWN;
 pub use report::{Diagnostic, Report, Severity};
 pub use secrets::{NAMED_VALUES, SecretValues, is_secret_key, is_secret_name, without_scheme};
+pub use servers::ServerPlaces;
 pub use suggest::{is_misspelled, similar};
 pub use text::{ACCEPTED, DocumentId, Format, Import, Outcome, SourceFile, SourceText};
 pub use unknown::{UnknownKey, UnknownKind, UnknownName};

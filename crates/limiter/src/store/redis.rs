@@ -81,7 +81,7 @@ pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
 pub use self::stats::{Counter, FailureCounts, Histogram, Operation, RedisStats};
 pub use self::store::{RedisPlans, RedisStore};
-pub use self::topology::NodeStatus;
+pub use self::topology::{NodeStatus, ProbeFailure};
 
 /// Whole microseconds of `time`.
 fn micros(time: std::time::Duration) -> u64 {

@@ -14,6 +14,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use crate::de::argument_value::Texts;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
+use crate::sections::add_server;
 use crate::sections::files;
 use crate::sections::jwt::RawJwt;
 use crate::sections::tls::files::both_given;
@@ -155,7 +156,7 @@ fn key_source(jwks: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<K
     if scheme == "http" && !is_local {
         diagnostics.warn(jwks.span, "over `http://` the keys can be replaced on the way").help("use `https://`");
     }
-    uri.map(KeySource::Server)
+    uri.inspect(|uri| add_server(uri, jwks.span, diagnostics)).map(KeySource::Server)
 }
 
 fn is_loopback(address: std::net::IpAddr) -> bool {

@@ -13,6 +13,7 @@ use crate::de::ranged::{PositiveTime, Ranged};
 use crate::de::spanned::Spanned;
 use crate::de::units::Number;
 use crate::diagnostics::Diagnostics;
+use crate::sections::add_server;
 use crate::sections::management::keys::RawManagement;
 
 /// Share of sampled traces without `sampling.probability`, as in Spring Boot.
@@ -184,7 +185,7 @@ fn endpoint(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Uri>
             .error(url.span, "expected the URL of a collector, without credentials")
             .help("for example `http://localhost:4318/v1/traces`; credentials belong in `headers`");
     }
-    uri
+    uri.inspect(|uri| add_server(uri, url.span, diagnostics))
 }
 
 fn headers(fields: &Metadata, diagnostics: &mut Diagnostics) -> Vec<(HeaderName, HeaderValue)> {

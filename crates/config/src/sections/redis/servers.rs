@@ -191,6 +191,7 @@ fn host_port(
             .reported_with(help));
     };
     everywhere(&address.host, node.span, diagnostics)?;
+    diagnostics.servers.add(&address.host, address.port, node.span);
     Ok(address)
 }
 

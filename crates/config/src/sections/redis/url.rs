@@ -68,6 +68,7 @@ pub(super) fn check(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Res
                 .error(at, "`redis.url` must have the absolute path of a socket")
                 .reported_with("use three slashes: `redis+unix:///run/redis/redis.sock`"));
         }
+        diagnostics.servers.add(path, 0, at);
         return Ok(redis_url);
     }
     host(host_port, "redis.url", at, diagnostics)?;
@@ -156,7 +157,10 @@ fn host(host_port: &str, of: &str, at: Span, diagnostics: &mut Diagnostics) -> R
             .error(at, format!("`{of}` has no usable host and port in `{host_port}`"))
             .reported_with("write it like `redis://127.0.0.1:6379`"));
     };
-    everywhere(host.trim_matches(['[', ']']), at, diagnostics)
+    let host = host.trim_matches(['[', ']']);
+    let port = host_port.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+    diagnostics.servers.add(host, port.unwrap_or(6379), at);
+    everywhere(host, at, diagnostics)
 }
 
 /// Reports addresses that can only be listened on.

@@ -63,6 +63,9 @@ pub(super) fn check(
             .error(url.span, format!("`{key}` is not the URL of a server"))
             .help("write it like `http://registry.internal:8761`");
     }
+    if let Some(server) = &server {
+        diagnostics.servers.add(&server.host, server.port, url.span);
+    }
     server
 }
 

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::sections::add_server;
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::yaml::Span;
@@ -86,8 +87,11 @@ pub(crate) fn check(raw: &RawAcme, at: Span, uses_http: bool, diagnostics: &mut 
             .reported_with("`storage: /var/lib/tollgate/acme`, on a volume in a container"));
     };
     let directory = given(&raw.directory).unwrap_or_else(|| LETS_ENCRYPT.to_owned());
-    let is_https = directory.parse::<Uri>().is_ok_and(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
-    if let (Some(given), false) = (&raw.directory, is_https) {
+    let uri = directory.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
+    if let Some(uri) = &uri {
+        add_server(uri, raw.directory.as_ref().map_or(at, |given| given.span), diagnostics);
+    }
+    if let (Some(given), None) = (&raw.directory, uri) {
         return Err(diagnostics
             .error(given.span, format!("`{}` is no https:// URL", given.value))
             .reported_with(format!("such as `{LETS_ENCRYPT}`")));

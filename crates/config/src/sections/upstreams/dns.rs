@@ -112,6 +112,7 @@ impl DnsQuery {
                 .help("remove it");
         }
         let (name, at) = (&name.value.0, name.span);
+        diagnostics.servers.add(name, self.port(), at);
         if name.starts_with('_') && self.records.0 != Records::Srv {
             diagnostics
                 .warn(at, format!("`{name}` looks like a name of SRV records, but addresses are looked up"))

@@ -170,6 +170,7 @@ pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> 
             .warn(at, "path and query of an endpoint are ignored")
             .help("`PrefixPath=/…` or `SetPath=/…` in the route changes the path");
     }
+    diagnostics.servers.add(host, port, at);
     Ok(EndpointAddress { scheme, host: host.to_owned(), port, name: host.to_owned() })
 }
 

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod node;
+mod probe;
 mod sentinel;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use self::cluster::Cluster;
 pub(crate) use self::cluster::Redirect;
 pub use self::node::NodeStatus;
 pub(crate) use self::node::{Address, AddressWatch, Node};
+pub use self::probe::ProbeFailure;
 use self::sentinel::SentinelMonitor;
 use crate::store::redis::breaker::Breakers;
 use crate::store::redis::connection::ConnectionContext;

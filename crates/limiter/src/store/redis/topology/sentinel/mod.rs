@@ -44,8 +44,8 @@ struct SentinelClient {
 
 /// Server that a Sentinel names as the primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NamedPrimary {
-    server: HostPort,
+pub(super) struct NamedPrimary {
+    pub(super) server: HostPort,
     /// Configuration epoch, which grows with every failover (Sentinel documentation, "Configuration epochs").
     epoch: u64,
 }
@@ -192,7 +192,8 @@ impl SentinelClient {
     }
 }
 
-async fn query(connection: &mut MultiplexedConnection, master: &str) -> RedisResult<NamedPrimary> {
+/// Asks for the primary of `master`.
+pub(super) async fn query(connection: &mut MultiplexedConnection, master: &str) -> RedisResult<NamedPrimary> {
     let mut commands = redis::pipe();
     // The address comes first: during a failover it is that of the server being promoted.
     commands.cmd("SENTINEL").arg("GET-MASTER-ADDR-BY-NAME").arg(master);
