@@ -1,7 +1,5 @@
 //! Request ids: one id for a request in the logs of client, gateway and upstream.
 
-use std::fmt::Write as _;
-
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Longest id that is taken from a proxy.
@@ -43,10 +41,14 @@ fn acceptable<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h Heade
 }
 
 fn random() -> HeaderValue {
-    let mut text = String::with_capacity(32);
-    // Writing to a `String` cannot fail, and every hexadecimal digit is valid in a field value.
-    let _ = write!(text, "{:032x}", fastrand::u128(..));
-    HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static("0"))
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut bits = fastrand::u128(..);
+    let digits: [u8; 32] = std::array::from_fn(|_| {
+        let digit = DIGITS[(bits % 16) as usize];
+        bits /= 16;
+        digit
+    });
+    HeaderValue::from_bytes(&digits).unwrap_or_else(|_| HeaderValue::from_static("0"))
 }
 
 #[cfg(test)]

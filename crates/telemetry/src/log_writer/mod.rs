@@ -90,7 +90,7 @@ fn run(queue: &Queue, mut output: Output, options: LogOptions) {
     loop {
         match queue.next(TICK) {
             Task::Write(chunk) => {
-                let written = output.write(&chunk.text, &|| queue.is_interrupted());
+                let written = output.write(&chunk, &|| queue.is_interrupted());
                 queue.wrote(&chunk, written.lines);
                 report.is_working = written.error.is_none();
                 if written.error.is_some() {

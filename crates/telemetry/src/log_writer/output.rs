@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
+use super::queue::Chunk;
+
 /// Time between two attempts to write into a full pipe.
 const RETRY_AFTER: Duration = Duration::from_millis(5);
 
@@ -69,8 +71,8 @@ impl Output {
         }
     }
 
-    /// Writes `text`. Waits for room in a full pipe until `is_interrupted`.
-    pub(super) fn write(&mut self, text: &[u8], is_interrupted: &dyn Fn() -> bool) -> Written {
+    /// Writes a chunk. Waits for room in a full pipe until `is_interrupted`.
+    pub(super) fn write(&mut self, Chunk { text, lines }: &Chunk, is_interrupted: &dyn Fn() -> bool) -> Written {
         if self.file.is_none() {
             match open(&self.target) {
                 Ok(file) => self.file = file,
@@ -80,7 +82,7 @@ impl Output {
         let Some(file) = &mut self.file else {
             return Written { lines: 0, error: Some(io::Error::other("the named pipe has no reader")) };
         };
-        let mut rest = text;
+        let mut rest = &**text;
         while !rest.is_empty() {
             let error = match file.write(rest) {
                 Ok(0) => io::ErrorKind::WriteZero.into(),
@@ -105,7 +107,7 @@ impl Output {
             }
             return Written { lines, error: Some(error) };
         }
-        Written { lines: count_lines(text), error: None }
+        Written { lines: *lines, error: None }
     }
 }
 

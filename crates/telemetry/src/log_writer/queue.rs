@@ -37,7 +37,7 @@ struct State {
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) text: Vec<u8>,
-    lines: u64,
+    pub(super) lines: u64,
 }
 
 /// Next work of the thread.

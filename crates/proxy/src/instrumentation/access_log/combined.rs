@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use http::HeaderValue;
 
+use super::text::{address, is_plain};
 use crate::instrumentation::access_log::{Completion, LogLine};
 
 /// Format of the time of a line.
@@ -11,11 +12,14 @@ pub(super) const TIME_FORMAT: &str = "%d/%b/%Y:%H:%M:%S +0000";
 
 /// Writes the line of a request that ended at `time`.
 pub(super) fn write(out: &mut String, time: &str, line: &LogLine, completion: &Completion<'_>) {
-    // Writing to a `String` cannot fail.
-    let _ = write!(out, "{} - - [{time}] \"", line.client);
+    address(out, line.client);
+    for part in [" - - [", time, "] \""] {
+        out.push_str(part);
+    }
     escape(out, completion.method.as_str().as_bytes());
     out.push(' ');
     escape(out, line.target.as_bytes());
+    // Writing to a `String` cannot fail.
     let _ = write!(out, " {:?}\" {} {} \"", line.version, completion.status, completion.sent_bytes);
     escape(out, line.referer.as_ref().map_or(b"-", HeaderValue::as_bytes));
     out.push_str("\" \"");
@@ -26,6 +30,9 @@ pub(super) fn write(out: &mut String, time: &str, line: &LogLine, completion: &C
 /// Escapes quotes, backslashes and bytes outside printable ASCII as `\xHH`, so that client input cannot end a field
 /// or a line, or control a terminal.
 fn escape(out: &mut String, bytes: &[u8]) {
+    if let (true, Ok(text)) = (is_plain(bytes), std::str::from_utf8(bytes)) {
+        return out.push_str(text);
+    }
     for &byte in bytes {
         match byte {
             b'"' | b'\\' | 0..=0x1f | 0x7f.. => {

@@ -1,12 +1,11 @@
 //! Lines in JSON. [`fields`](super::fields) documents them.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::{HeaderValue, Version};
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
-use super::text::{FormattedTime, milliseconds, number, padded, quoted};
+use super::text::{FormattedTime, address, milliseconds, number, padded, quoted, quoted_text};
 use crate::http::facts::LimiterFacts;
 use crate::instrumentation::access_log::{Completion, Details, LogLine};
 use tollgate_telemetry::key_display;
@@ -39,8 +38,9 @@ pub(super) fn write(
     let details = line.details.as_ref().unwrap_or(&none);
     out.push_str("{\"time\":\"");
     write_time(out, date, ended.saturating_sub(completion.duration));
-    // Writing to a `String` cannot fail.
-    let _ = write!(out, "\",\"client\":\"{}\"", line.client);
+    out.push_str("\",\"client\":\"");
+    address(out, line.client);
+    out.push('"');
     field(out, "host", details.host.as_ref());
     text(out, "method", completion.method.as_str());
     text(out, "target", &line.target);
@@ -96,13 +96,13 @@ fn limiter(out: &mut String, facts: &LimiterFacts) {
     let checks = || facts.decisions.iter().flat_map(|decision| &decision.checks);
     if checks().nth(1).is_some() {
         list(out, "keys", '{', '}', checks(), |out, check| {
-            quoted(out, check.rule.as_bytes());
+            quoted_text(out, &check.rule);
             out.push(':');
             quoted(out, &key_display::shown_bytes(&check.key));
         });
     }
     if facts.observed().next().is_some() {
-        list(out, "observed", '[', ']', facts.observed(), |out, rule| quoted(out, rule.as_bytes()));
+        list(out, "observed", '[', ']', facts.observed(), |out, rule| quoted_text(out, rule));
     }
     let decided = || facts.decisions.iter().filter(|decision| decision.decided_us > 0);
     if decided().next().is_some() {
@@ -150,7 +150,7 @@ fn integer(out: &mut String, label: &str, value: impl itoa::Integer) {
 
 fn text(out: &mut String, label: &str, value: &str) {
     name(out, label);
-    quoted(out, value.as_bytes());
+    quoted_text(out, value);
 }
 
 fn optional(out: &mut String, label: &str, value: Option<&str>) {

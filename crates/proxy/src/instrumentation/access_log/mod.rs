@@ -91,12 +91,21 @@ impl LogLine {
     /// Copies the fields of both formats from a request head.
     #[must_use]
     pub fn new(client: IpAddr, target: &str, version: Version, headers: &HeaderMap) -> Box<Self> {
+        let (mut referer, mut user_agent) = (None, None);
+        // Comparing the names of a head costs less than two look-ups.
+        for (name, value) in headers {
+            if *name == header::REFERER {
+                referer.get_or_insert(value);
+            } else if *name == header::USER_AGENT {
+                user_agent.get_or_insert(value);
+            }
+        }
         Box::new(Self {
             client,
             target: target.into(),
             version,
-            referer: headers.get(header::REFERER).cloned(),
-            user_agent: headers.get(header::USER_AGENT).cloned(),
+            referer: referer.cloned(),
+            user_agent: user_agent.cloned(),
             route: None,
             is_degraded: false,
             details: None,

@@ -1,5 +1,7 @@
-//! Times of lines, and numbers and strings of JSON lines, without intermediate strings.
+//! Times, addresses, numbers and strings of lines, without intermediate strings.
 
+use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -48,8 +50,58 @@ pub(super) fn padded(out: &mut String, value: u64, digits: usize) {
     out.push_str(text);
 }
 
+/// Writes a client address.
+pub(super) fn address(out: &mut String, address: IpAddr) {
+    match address {
+        IpAddr::V4(address) => {
+            for (position, octet) in address.octets().into_iter().enumerate() {
+                if position > 0 {
+                    out.push('.');
+                }
+                number(out, octet);
+            }
+        }
+        // Writing to a `String` cannot fail.
+        IpAddr::V6(address) => drop(write!(out, "{address}")),
+    }
+}
+
+/// Bytes that no format escapes: printable ASCII without quotes and backslashes.
+static PLAIN: [bool; 256] = {
+    let mut plain = [false; 256];
+    let mut byte = b' ';
+    while byte <= b'~' {
+        plain[byte as usize] = byte != b'"' && byte != b'\\';
+        byte += 1;
+    }
+    plain
+};
+
+/// Returns true if no format escapes any of `bytes`.
+pub(super) fn is_plain(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| PLAIN[usize::from(*byte)])
+}
+
 /// Writes a JSON string. Bytes that are not UTF-8 become U+FFFD; characters that a terminal would obey are escaped.
 pub(super) fn quoted(out: &mut String, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => quoted_text(out, text),
+        Err(_) => escaped(out, bytes),
+    }
+}
+
+/// Writes a JSON string, as [`quoted`] does.
+pub(super) fn quoted_text(out: &mut String, text: &str) {
+    if !is_plain(text.as_bytes()) {
+        return escaped(out, text.as_bytes());
+    }
+    out.push('"');
+    out.push_str(text);
+    out.push('"');
+}
+
+#[cold]
+fn escaped(out: &mut String, bytes: &[u8]) {
     out.push('"');
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid();
@@ -74,6 +126,7 @@ pub(super) fn quoted(out: &mut String, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -93,6 +146,24 @@ mod tests {
         let mut out = String::new();
         quoted(&mut out, b"a\xff\xfeb");
         assert_eq!(out, "\"a\u{fffd}\u{fffd}b\"");
+    }
+
+    #[test]
+    fn addresses_are_written_as_rust_does() {
+        for text in ["0.0.0.0", "192.0.2.255", "::1", "2001:db8::a:1", "::ffff:192.0.2.1"] {
+            let mut out = String::new();
+            address(&mut out, text.parse().unwrap());
+            assert_eq!(out, text);
+        }
+    }
+
+    #[test]
+    fn bytes_that_a_format_escapes_are_not_plain() {
+        for byte in 0..=u8::MAX {
+            let is_escaped = !(b' '..=b'~').contains(&byte) || [b'"', b'\\'].contains(&byte);
+            assert_eq!(is_plain(&[b'a', byte, b'b']), !is_escaped, "{byte}");
+        }
+        assert!(is_plain(b""));
     }
 
     #[test]
