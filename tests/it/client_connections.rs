@@ -191,3 +191,37 @@ fn a_body_cut_by_a_half_close_is_not_completed() {
     assert!(rest.is_empty() || rest.starts_with("HTTP/1.1 400"), "{rest}");
     assert_eq!(upstream.requests().len(), 0);
 }
+
+#[test]
+fn requests_that_arrive_during_another_are_answered_in_their_order() {
+    let (upstream, answer) = prompted();
+    for half_close in [false, true] {
+        let gateway = gateway(&format!("half-close: {half_close}"), &upstream.uri());
+        let before = upstream.requests().len();
+        let mut client = gateway.connect();
+        client.send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\n");
+        eventually("the upstream has the first", || upstream.requests().len() == before + 1);
+        // More than the gateway reads while it watches for the end of the client.
+        let long = "x".repeat(3000);
+        client.send(&format!("GET /2 HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n"));
+        for _ in 0..3 {
+            answer.send(()).unwrap();
+            assert_eq!(client.response().unwrap().status, 200);
+        }
+        let targets: Vec<_> = upstream.requests()[before..].iter().map(|seen| seen.target().to_owned()).collect();
+        assert_eq!(targets, ["/1", "/2", "/3"]);
+    }
+}
+
+#[test]
+fn an_idle_connection_holds_no_buffer_of_its_requests() {
+    const COUNT: usize = 1000;
+    let upstream = Upstream::ok("ok");
+    let gateway = gateway(&format!("max-connections-per-client: {}", COUNT + 100), &upstream.uri());
+    let first: Vec<_> = (0..100).map(|_| used(&gateway)).collect();
+    let before = gateway.allocated();
+    let clients: Vec<_> = (0..COUNT).map(|_| used(&gateway)).collect();
+    let each = gateway.allocated().saturating_sub(before) / COUNT;
+    assert!(each < 6 * 1024, "{each} bytes for an idle connection");
+    drop((first, clients));
+}

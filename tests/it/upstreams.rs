@@ -281,10 +281,15 @@ fn a_client_that_disconnects_cancels_its_upstream_request() {
     crate::support::eventually("the upstream has the request", || upstream.requests().len() == 1);
     drop(waiting);
     assert_eq!(leaving.recv_timeout(PATIENCE).unwrap(), "while waiting");
+    let mut posted = gateway.connect();
+    posted.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    crate::support::eventually("the upstream has the request with its body", || upstream.requests().len() == 2);
+    drop(posted);
+    assert_eq!(leaving.recv_timeout(PATIENCE).unwrap(), "while waiting");
     let mut uploading: Connection = gateway.connect();
     uploading.send("POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello");
-    crate::support::eventually("the upload is under way", || upstream.connections() == 2);
+    crate::support::eventually("the upload is under way", || upstream.connections() == 3);
     drop(uploading);
     assert_eq!(leaving.recv_timeout(PATIENCE).unwrap(), "in the middle of its body");
-    assert_eq!(upstream.requests().len(), 1);
+    assert_eq!(upstream.requests().len(), 2);
 }

@@ -80,6 +80,13 @@ impl InterimResponses {
         }
     }
 
+    /// Wakes the task that [watches](Self::watch).
+    pub fn wake(&self) {
+        if let Some(waker) = &self.0.queue.lock().waker {
+            waker.wake_by_ref();
+        }
+    }
+
     /// Takes the queued responses.
     #[must_use]
     pub fn take(&self) -> Vec<Response<()>> {

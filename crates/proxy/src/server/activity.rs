@@ -290,9 +290,9 @@ impl ConnectionHandle for Activity {
         self.in_flight.store(left, Relaxed);
         if left == 0 {
             self.phase.store(UNDATED, Relaxed);
-            if let Some(task) = self.task.get() {
-                task.wake_by_ref();
-            }
+            self.task.get().into_iter().for_each(Waker::wake_by_ref);
+        } else if left == 1 {
+            self.interim.wake(); // once the request has been read, the connection watches for the end of its client
         }
     }
 }

@@ -1,27 +1,28 @@
 //! Socket of a client connection, with the timeouts that apply to the client.
 
+mod writes;
+
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf as _, Bytes};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
-use tokio::time::Instant;
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 use crate::http::deadline::Deadline;
+use crate::http::handler::ConnectionHandle as _;
 use crate::http::read_gate::{GatedReader, ReadGate};
 use crate::http::sockets::part;
 use crate::server::activity::{Activity, ClientTimeouts};
-use crate::server::interim_heads::add_interim_heads;
 use crate::server::request_line::RequestLine;
 use crate::server::stream::ClientStream;
 
 /// Bytes that are read at once, at most.
 const MAX_READ: u64 = part(64 * 1024) as u64;
-
-/// Start of the responses with which hyper refuses heads that it cannot read.
-const OWN_REFUSAL: &[u8] = b"HTTP/1.1 4";
+/// Bytes of further requests that are read while the gateway watches for the client's end.
+const READ_AHEAD: usize = 512;
 
 /// Client socket that fails with [`io::ErrorKind::TimedOut`] when the client exceeds a [timeout](ClientTimeouts).
 ///
@@ -32,6 +33,8 @@ pub struct ClientIo {
     gate: ReadGate,
     /// Bytes that were read from the stream before.
     received: Bytes,
+    /// True if hyper waits for bytes: its last read found none.
+    is_awaited: bool,
     activity: Arc<Activity>,
     timeouts: ClientTimeouts,
     half_close: bool,
@@ -69,6 +72,7 @@ impl ClientIo {
             stream,
             gate: ReadGate::default(),
             received,
+            is_awaited: false,
             activity,
             timeouts,
             half_close,
@@ -86,8 +90,18 @@ impl ClientIo {
     /// Returns a stream that begins with `received`, which hyper has read before.
     #[must_use]
     pub(super) fn with_received(mut self, received: Bytes) -> Self {
-        self.received = if self.received.is_empty() { received } else { [received, self.received].concat().into() };
+        self.put_back(received);
         self
+    }
+
+    /// Puts bytes that were read in front of those that were received.
+    fn put_back(&mut self, read: Bytes) {
+        self.received = if self.received.is_empty() { read } else { [&*read, &*self.received].concat().into() };
+    }
+
+    /// Returns true if bytes were received that hyper has not read.
+    pub(super) fn has_received(&self) -> bool {
+        !self.received.is_empty()
     }
 
     /// Returns the connection.
@@ -113,12 +127,6 @@ impl ClientIo {
 
     fn pass_received(&mut self, buf: &mut ReadBuf<'_>) {
         buf.put_slice(&self.received.split_to(self.received.len().min(buf.remaining())));
-    }
-
-    /// Returns true for the start of a response that hyper makes itself, because it cannot read a head.
-    fn withholds(&mut self, bytes: &[u8]) -> bool {
-        self.has_withheld |= bytes.starts_with(OWN_REFUSAL) && !self.activity.is_responding();
-        self.has_withheld
     }
 
     /// Returns true while the end of the client's sending side is not reported: a response is due. A request body that
@@ -165,45 +173,37 @@ impl ClientIo {
         }
     }
 
-    fn is_write_stalled(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.write_deadline.is_set() {
-            self.write_deadline.set(Instant::now() + self.timeouts.write);
+    /// Reads from the socket. A hidden end is not reported.
+    fn poll_socket(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let reader = GatedReader(&mut self.stream, &mut self.gate);
+        let progress = ready!(Pin::new(&mut reader.take(MAX_READ)).poll_read(cx, buf));
+        let is_end = progress.is_ok() && buf.filled().len() == before;
+        if is_end && self.half_close && self.hides_end(cx) {
+            return Poll::Pending;
         }
-        self.write_deadline.poll_expired(cx).is_ready()
+        self.encode_line(buf, before);
+        Poll::Ready(progress)
     }
 
-    /// Writes interim responses to their end. Bytes of hyper follow.
-    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.interim.is_empty() {
-            let progress = Pin::new(&mut self.stream).poll_write(cx, &self.interim);
-            match ready!(self.track_write(cx, progress))? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                written => self.interim.advance(written),
+    /// Fails when the client has closed the connection in the middle of a request. hyper does not read before the response
+    /// has ended: it would take a new buffer for that, since fields of the request point into the one that it has.
+    fn poll_client_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        // hyper reads the body of a request itself, in larger parts.
+        let is_read = self.activity.is_http1() && self.activity.is_last() && !self.activity.ends_reads();
+        if self.is_awaited || self.has_received() || !is_read || !self.activity.is_responding() {
+            return Poll::Pending;
+        }
+        let mut bytes = [MaybeUninit::uninit(); READ_AHEAD];
+        let mut read = ReadBuf::uninit(&mut bytes);
+        match ready!(self.poll_socket(cx, &mut read)) {
+            Ok(()) if read.filled().is_empty() => Poll::Ready(io::ErrorKind::UnexpectedEof.into()),
+            Ok(()) => {
+                self.put_back(Bytes::copy_from_slice(read.filled()));
+                Poll::Pending
             }
+            Err(error) => Poll::Ready(error),
         }
-        Poll::Ready(Ok(()))
-    }
-
-    /// Completes when hyper may write: the interim responses before its bytes have been written.
-    fn poll_may_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.activity.interim().has_waiting() {
-            self.interim = add_interim_heads(&self.interim, &self.activity.interim().take_last());
-        }
-        self.activity.writing();
-        self.poll_interim(cx)
-    }
-
-    fn track_write<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if progress.is_ready() {
-            self.write_deadline.clear();
-        } else {
-            let is_stalled = self.is_write_stalled(cx);
-            self.activity.set_write_blocked(is_stalled);
-            if is_stalled {
-                return Poll::Ready(Err(timed_out("the client stopped reading the response")));
-            }
-        }
-        progress
     }
 }
 
@@ -219,15 +219,9 @@ impl AsyncRead for ClientIo {
             this.activity.received();
             return Poll::Ready(Ok(()));
         }
-        let before = buf.filled().len();
-        let reader = GatedReader(&mut this.stream, &mut this.gate);
-        let progress = Pin::new(&mut reader.take(MAX_READ)).poll_read(cx, buf);
+        let progress = this.poll_socket(cx, buf);
+        this.is_awaited = progress.is_pending();
         if progress.is_ready() {
-            let is_end = matches!(progress, Poll::Ready(Ok(()))) && buf.filled().len() == before;
-            if is_end && this.half_close && this.hides_end(cx) {
-                return Poll::Pending;
-            }
-            this.encode_line(buf, before);
             return progress;
         }
         if !this.activity.is_http1() {
@@ -235,62 +229,5 @@ impl AsyncRead for ClientIo {
         }
         ready!(this.poll_read_timeout(cx));
         Poll::Ready(Err(timed_out("the client sent no request in time")))
-    }
-}
-
-impl AsyncWrite for ClientIo {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        if this.withholds(buf) {
-            return Poll::Ready(Ok(buf.len()));
-        }
-        ready!(this.poll_may_write(cx))?;
-        let progress = Pin::new(&mut this.stream).poll_write(cx, buf);
-        this.track_write(cx, progress)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
-        if this.withholds(bufs.first().map_or(&[][..], |first| &**first)) {
-            return Poll::Ready(Ok(bufs.iter().map(|buf| buf.len()).sum()));
-        }
-        ready!(this.poll_may_write(cx))?;
-        let progress = Pin::new(&mut this.stream).poll_write_vectored(cx, bufs);
-        this.track_write(cx, progress)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        // hyper flushes the socket when its own buffer is empty: no message is half-written.
-        if this.activity.interim().has_waiting() {
-            this.interim = add_interim_heads(&this.interim, &this.activity.interim().take());
-        }
-        ready!(this.poll_interim(cx))?;
-        // TLS buffers what the socket does not accept.
-        let progress = Pin::new(&mut this.stream).poll_flush(cx);
-        ready!(this.track_write(cx, progress))?;
-        this.activity.all_written();
-        // After a response hyper does not read until the socket wakes it, so the idle time starts here.
-        Poll::Ready(match this.poll_read_timeout(cx) {
-            Poll::Ready(()) => Err(timed_out("the client sent no request in time")),
-            Poll::Pending => Ok(()),
-        })
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        if this.has_withheld {
-            return Poll::Ready(Ok(()));
-        }
-        let progress = Pin::new(&mut this.stream).poll_shutdown(cx);
-        this.track_write(cx, progress)
     }
 }

@@ -113,9 +113,11 @@ pub(super) async fn serve_http1<H: Handler>(
         return Served::Tunnel(Box::new(io.with_received(received)), tunnel);
     }
     if ended.is_none() {
+        // Empty bytes of hyper would keep its buffer of 8 KB for as long as the connection is idle.
+        let received = if received.is_empty() { Bytes::new() } else { received };
         return Served::Idle(io.into_stream(), received);
     }
-    let is_sending = refusal.is_some() || activity.ends_reads() || !received.is_empty();
+    let is_sending = refusal.is_some() || activity.ends_reads() || !received.is_empty() || io.has_received();
     close(io, refusal, is_sending, write_timeout).await
 }
 
@@ -123,6 +125,7 @@ fn builder(limits: HeadLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .header_read_timeout(None::<Duration>) // ClientIo has one at a tenth of the cost
+        .half_close(true) // ClientIo notices the end of a client
         .max_headers(limits.max_fields)
         .max_header_size(limits.max_bytes)
         .max_buf_size(limits.max_bytes.max(64 * 1024));
