@@ -24,24 +24,32 @@ PACKAGES = ["gcc", "libc6-dev", "nginx-light", "libnginx-mod-http-lua", "haproxy
 
 # limit: (requests a second for each key, which is also the burst), keys: how many ids x-key is drawn from,
 # redis: whether they are counted there; h2load: requests of a turn, which h2load sends; streams: open at once on each
-# connection (default 1).
+# connection (default 1); beside: idle connections meanwhile; idle: idle connections whose memory is measured;
+# bar: the most CPU beside the best peer, or beside itself without a log.
 SCENARIOS = {
-    "plain": {},
-    "access-log": {"access_log": True},
-    "limiter-allowed": {"limit": 1000, "keys": 100_000},
-    "limiter-denied": {"limit": 1, "keys": 10},
-    "redis-allowed": {"limit": 1000, "keys": 100_000, "redis": True},
+    "plain": {"bar": 1.03},
+    "access-log": {"access_log": "combined", "bar": 1.10},
+    "access-log-json": {"access_log": "json", "bar": 1.08},
+    "limiter-allowed": {"limit": 1000, "keys": 100_000, "bar": 1.00},
+    "limiter-denied": {"limit": 1, "keys": 10, "bar": 1.00},
+    "redis-allowed": {"limit": 1000, "keys": 100_000, "redis": True, "bar": 0.60},
     "redis-denied": {"limit": 1, "keys": 10, "redis": True},
-    "down100k": {"target": "/bytes/102400", "connections": 32},
-    "down1m": {"target": "/bytes/1048576", "connections": 16},
-    "down10m": {"target": "/bytes/10485760", "connections": 8},
-    "http2": {"target": "/bytes/100", "connections": 8, "http2": True, "streams": 8, "h2load": 20_000},
+    "down100k": {"target": "/bytes/102400", "connections": 32, "bar": 0.80},
+    "down1m": {"target": "/bytes/1048576", "connections": 16, "bar": 0.80},
+    "down10m": {"target": "/bytes/10485760", "connections": 8, "bar": 0.80},
+    "tls": {"target": "/bytes/100", "tls": True, "h2load": 20_000, "bar": 0.95},
+    "h2c": {"target": "/bytes/100", "connections": 8, "http2": True, "streams": 8, "h2load": 20_000, "bar": 1.10},
+    "h2": {"target": "/bytes/100", "connections": 8, "http2": True, "tls": True, "streams": 8, "h2load": 20_000, "bar": 1.10},
     "tls-down1m": {"target": "/bytes/1048576", "connections": 8, "tls": True, "h2load": 400},
-    "http2-down1m": {"target": "/bytes/1048576", "connections": 8, "http2": True, "h2load": 400},
-    "http2-tls-down1m": {"target": "/bytes/1048576", "connections": 8, "http2": True, "tls": True, "h2load": 400},
-    "up100k": {"body": 102_400, "connections": 32},
-    "up10m": {"body": 10_485_760, "connections": 8},
+    "h2c-down1m": {"target": "/bytes/1048576", "connections": 8, "http2": True, "h2load": 400},
+    "h2-down1m": {"target": "/bytes/1048576", "connections": 8, "http2": True, "tls": True, "h2load": 400},
+    "up100k": {"body": 102_400, "connections": 32, "bar": 0.80},
+    "up10m": {"body": 10_485_760, "connections": 8, "bar": 0.80},
+    "idle2000": {"beside": 2000, "bar": 1.05},
+    "idle10000": {"beside": 10_000, "bar": 1.05},
+    "workers2": {"target": "/bytes/100", "workers": 2, "h2load": 100_000},
     "idle": {"idle": 2000},
+    "idle-h2c": {"idle": 2000, "http2": True},
 }
 
 _started = []
@@ -155,8 +163,9 @@ def _nginx_modules():
 class Proxy:
     """A proxy set up for one scenario. `redis`: the port of the Redis that it counts in."""
 
-    def __init__(self, name, scenario, upstream, binary=None, access_log=False, one_process=False, redis=None):
+    def __init__(self, name, scenario, upstream, binary=None, access_log=None, one_process=False, redis=None):
         self.name, self.port = name, free_port()
+        self.core = f"{PROXY_CORE},{LOAD_CORE}" if "workers" in scenario else PROXY_CORE
         kind = "tollgate" if binary else name
         limit = scenario.get("limit")
         values = {
@@ -166,7 +175,8 @@ class Proxy:
             "WORK": work,
             "RATE": limit or 1,
             "MASTER": "off" if one_process else "on",
-            "ACCESS_LOG": work / "access.log" if access_log else "off",
+            "ACCESS_LOG": f"{work}/access.log, format: {access_log}" if access_log else "off",
+            "WORKERS": scenario.get("workers", 1),
             "LIMIT": _limits(limit)[kind] if limit else "",
             "REDIS": f'redis: {{url: "redis://127.0.0.1:{redis}"}}' if redis else "",
             "LISTEN": _listen(kind, scenario),
@@ -189,7 +199,7 @@ class Proxy:
 
     def start(self, under=(), secs=15):
         """Starts it, under another command if one is given."""
-        self.process = start(self.name, [*under, *self.command], PROXY_CORE)
+        self.process = start(self.name, [*under, *self.command], self.core)
         wait_for_port(self.name, self.process, self.port, secs)
         return self
 
@@ -244,6 +254,20 @@ def _limits(rate):
         f"  http-request deny deny_status 429 if {{ sc_http_req_rate(0) gt {rate} }}",
         "tollgate": f"{{name: RequestRateLimiter, args: {{{tollgate}}}}}",
     }
+
+
+def most_idle(count):
+    """The number of idle connections that the limit of open files allows: a proxy needs two files for each."""
+    return min(count, resource.getrlimit(resource.RLIMIT_NOFILE)[1] // 2 - 250)
+
+
+def hold_idle(port, count):
+    """Opens connections that make one request each and are kept until the returned process ends."""
+    command = [work / "loadgen", port, "-i", count]
+    holder = start("idle", command, LOAD_CORE, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    if holder.stdout.readline() != b"ready\n":
+        sys.exit(f"bench: the idle connections were not kept: {(work / 'idle.out').read_text()}")
+    return holder
 
 
 def load(port, scenario, *options):
