@@ -78,9 +78,7 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules, is_trusted: bool) -> Res
     if summary.has_forwarded && !is_trusted {
         remove_fields(&mut head.headers, is_forwarded);
     }
-    check_host(head, summary)?;
-    let has_normal_host = summary.has_normal_host && head.uri.authority().is_none();
-    if !has_normal_host && !normalize_host_field(&mut head.headers) {
+    if !check_host(head, summary)? && !normalize_host_field(&mut head.headers) {
         return Err(Failure::Ambiguous("the Host field is not host[:port]"));
     }
     // Over both versions, repeats with another value are refused before; an upstream may refuse equal ones.
@@ -178,13 +176,12 @@ pub fn normalize_host_field(headers: &mut HeaderMap) -> bool {
     has_name
 }
 
-/// Checks `Host`, and replaces it by the authority of an absolute target.
-fn check_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
+/// Checks `Host`, and replaces it by the authority of an absolute target. Returns true if it is in normal form.
+fn check_host(head: &mut Parts, summary: HeaderSummary) -> Result<bool, Failure> {
     match head.uri.authority() {
         Some(authority) => {
-            if host_form(authority.as_str().as_bytes()).is_none() {
-                return Err(Failure::Ambiguous("the target's authority is not host[:port]"));
-            }
+            let form = host_form(authority.as_str().as_bytes())
+                .ok_or(Failure::Ambiguous("the target's authority is not host[:port]"))?;
             let host_field = head.headers.get(HOST).map(HeaderValue::as_bytes);
             let differs = host_field.is_some_and(|host| !host.eq_ignore_ascii_case(authority.as_str().as_bytes()));
             if head.version == Version::HTTP_2 && differs {
@@ -194,10 +191,10 @@ fn check_host(head: &mut Parts, summary: HeaderSummary) -> Result<(), Failure> {
             let value = HeaderValue::from_str(authority.as_str())
                 .map_err(|_| Failure::Ambiguous("the target's authority is not host[:port]"))?;
             head.headers.insert(HOST, value);
-            Ok(())
+            Ok(form == HostForm::Normal)
         }
         None if summary.hosts == 0 && head.version >= Version::HTTP_11 => Err(Failure::Ambiguous("no Host field")),
-        None => Ok(()),
+        None => Ok(summary.has_normal_host),
     }
 }
 
@@ -239,8 +236,15 @@ pub(super) fn normalize_target(head: &mut Parts, rules: PathRules) -> Result<boo
     let query = head.uri.query();
     let is_origin_form = head.uri.scheme().is_none() && head.uri.authority().is_none();
     let is_normal = matches!(path, Cow::Borrowed(path) if path.len() == received.len());
-    if is_normal && is_origin_form && query.is_none_or(str::is_ascii) {
-        return Ok(false);
+    if is_normal && query.is_none_or(str::is_ascii) {
+        if is_origin_form {
+            return Ok(false);
+        }
+        // As nearly every request over HTTP/2. `http://a?b` has no slash.
+        if let Some(target) = head.uri.path_and_query().filter(|target| target.as_str().starts_with('/')) {
+            head.uri = Uri::from(target.clone());
+            return Ok(true);
+        }
     }
     let spelling = (!is_normal && keeps_spelling(received, rules)).then(|| ReceivedPath(received.into()));
     let target = match query {

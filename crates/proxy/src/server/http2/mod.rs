@@ -29,6 +29,7 @@ use crate::server::client_io::ClientIo;
 use crate::server::drain::{DrainStage, OpenConnection};
 use crate::server::protocol::{HeadLimits, ServedConnection, drive};
 use crate::server::stream::ClientStream;
+use tollgate_transport::executor::spawn_reused;
 
 /// Maximum number of open streams on a client's connection. RFC 9113 §6.5.2 advises at least 100.
 const STREAMS: u32 = 128;
@@ -183,7 +184,7 @@ impl<H: Handler> Http2Server<H> {
         let response = InterimSender::scope(&mut sender, || self.handler.handle(request, &self.served.info));
         let exchange =
             Exchange { respond, watched: self.responses.watch(), interim, sender, is_head, busy, _place: place };
-        tokio::task::spawn_local(exchange.run(response));
+        spawn_reused(exchange.run(response));
     }
 }
 

@@ -179,16 +179,21 @@ fn poll_open(
 }
 
 fn prepare_head(headers: &mut HeaderMap, body: &impl HttpBody) {
-    for name in &FORBIDDEN {
-        headers.remove(name);
+    let (mut has_date, mut has_length, mut has_forbidden) = (false, false, false);
+    // Comparing the names of a head costs less than a look-up of each.
+    for name in headers.keys() {
+        has_date |= *name == DATE;
+        has_length |= *name == CONTENT_LENGTH;
+        has_forbidden |= FORBIDDEN.contains(name);
     }
-    if !headers.contains_key(DATE)
-        && let Some(date) = date()
-    {
+    if has_forbidden {
+        FORBIDDEN.iter().for_each(|name| drop(headers.remove(name)));
+    }
+    if !has_date && let Some(date) = date() {
         headers.insert(DATE, date);
     }
-    if !body.is_end_stream()
-        && !headers.contains_key(CONTENT_LENGTH)
+    if !has_length
+        && !body.is_end_stream()
         && let Some(length) = body.size_hint().exact()
     {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
