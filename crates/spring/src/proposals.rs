@@ -47,6 +47,17 @@ const REFUSAL: [&str; 24] = [
     "verif", "require", "sign", "apikey", "key", "captcha", "code", "csrf", "xss", "inject", "ip", "limit",
 ];
 
+/// The gateway's filter for limits.
+const LIMITER: &str = "RequestRateLimiter";
+
+/// Returns the filter of the gateway that `name` means by other words, such as `Throttle`.
+pub fn synonym(name: &str) -> Option<&'static str> {
+    let words = words(name);
+    let is_limit = |pair: &[String]| ["rate", "request"].contains(&pair[0].as_str()) && pair[1].starts_with("limit");
+    let is_word = |word: &String| word.starts_with("throttl") || word.starts_with("ratelimit");
+    (words.iter().any(is_word) || words.windows(2).any(is_limit)).then_some(LIMITER)
+}
+
 /// Returns a proposal for the filter `name`.
 pub fn filter(name: &str) -> Proposal {
     let words = words(name);

@@ -136,4 +136,16 @@ mod tests {
             assert_eq!(Template::parse("application/json", &text), Err(TemplateError::Placeholder(name.to_owned())));
         }
     }
+
+    #[test]
+    fn a_placeholder_without_its_closing_brace_is_an_error() {
+        for text in
+            ["{key", "{key}: { limit", r#"{"key": "{key"}"#, r#"{"wait": {retry-after, "key": "{key}"}"#, "{Limit\n}"]
+        {
+            assert!(matches!(Template::parse("text/plain", text), Err(TemplateError::Unclosed(_))), "{text}");
+        }
+        for text in ["{key: 1}", "{limit reached}", "{keys", "{", "{{key}}", "{limit: {limit}}"] {
+            assert!(Template::parse("text/plain", text).is_ok(), "{text}");
+        }
+    }
 }

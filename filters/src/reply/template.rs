@@ -50,6 +50,9 @@ pub enum TemplateError {
     /// There is no placeholder of this name.
     #[error("`{{{0}}}` is no placeholder")]
     Placeholder(String),
+    /// The placeholder of this name has no closing brace.
+    #[error("`{{{0}` lacks its closing brace")]
+    Unclosed(String),
 }
 
 const PLACEHOLDERS: [(&str, Placeholder); 7] = [
@@ -69,9 +72,23 @@ fn next(text: &str) -> Option<(&str, &str, &str)> {
         let name = inside.trim_matches(' ');
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-        // One in capitals is an error, not text.
-        let is_known = || Template::placeholders().any(|known| known.eq_ignore_ascii_case(&name.replace('_', "-")));
-        (is_name && (name == inside || is_known())).then_some((&text[..at], name, after))
+        (is_name && (name == inside || is_known(name))).then_some((&text[..at], name, after))
+    })
+}
+
+/// Returns true for the name of a placeholder. One in capitals is an error, not text.
+fn is_known(name: &str) -> bool {
+    Template::placeholders().any(|known| known.eq_ignore_ascii_case(&name.replace('_', "-")))
+}
+
+/// Returns the name of a placeholder without its closing brace in the same text between quotes. `{key: 1}` is text.
+fn unclosed(text: &str) -> Option<&str> {
+    text.match_indices('{').find_map(|(at, _)| {
+        let inside = text[at + 1..].trim_start_matches(' ');
+        let end = inside.find(|c: char| !(c.is_ascii_alphanumeric() || "-_".contains(c))).unwrap_or(inside.len());
+        let (name, after) = inside.split_at(end);
+        let ends = || after.find(['{', '}', '"', '\'', '\n']).is_some_and(|sign| after[sign..].starts_with('}'));
+        (is_known(name) && !after.starts_with(':') && !ends()).then_some(name)
     })
 }
 
@@ -84,7 +101,8 @@ impl Template {
     /// Parses the body `text` of the media type `content_type`.
     ///
     /// # Errors
-    /// The media type is not a valid field value, or a placeholder is not known: `{name}`, of letters, digits, `-` and `_`.
+    /// The media type is not a valid field value, or a placeholder is not known or not closed: `{name}`, of letters, digits, `-`
+    /// and `_`.
     pub fn parse(content_type: &str, text: &str) -> Result<Self, TemplateError> {
         let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         let escape = if essence == "application/json" || essence.ends_with("+json") {
@@ -94,6 +112,9 @@ impl Template {
         } else {
             Escape::Nothing
         };
+        if let Some(name) = unclosed(text) {
+            return Err(TemplateError::Unclosed(name.to_owned()));
+        }
         let mut segments = Vec::new();
         let mut rest = text;
         while let Some((before, name, after)) = next(rest) {

@@ -112,8 +112,9 @@ fn report_unknown(spec: &FilterSpec<'_>, diagnostics: &mut Diagnostics) -> Repor
     // A stand-in is for a filter of a Spring application. A misspelled name is corrected: without its filter, a limit would go.
     if may_be_java && !near.is_some_and(|near| is_misspelled(name, near)) {
         let Proposal { value, comment } = proposals::filter(name);
+        let meant = near.or_else(|| proposals::synonym(name));
         let comment =
-            near.map_or_else(|| comment.to_owned(), |near| format!("or correct the name: did you mean `{near}`?"));
+            meant.map_or_else(|| comment.to_owned(), |meant| format!("or correct the name: did you mean `{meant}`?"));
         error = error.missing(Missing { section: Section::FilterBeans, name: name.to_owned(), value, comment });
     }
     let reported = error.reported();
@@ -126,13 +127,16 @@ fn report_unknown(spec: &FilterSpec<'_>, diagnostics: &mut Diagnostics) -> Repor
 
 /// Returns similar names, and advice about filters in Java.
 fn suggestions(name: &str) -> String {
-    let similar = similar(name, names());
-    let similar = (!similar.is_empty()).then(|| format!("similar: {}", similar.join(", ")));
     let class = if name.ends_with("Filter") { name.to_owned() } else { format!("{name}GatewayFilterFactory") };
     let java = format!(
         "a Java class of the application, such as `{class}`, does not run here: `filter-beans: {{{name}: skip}}` in a second file leaves it out, or names a filter of docs/reference/filters in its place"
     );
-    similar.into_iter().chain([java]).collect::<Vec<_>>().join("; ")
+    let similar = similar(name, names());
+    match proposals::synonym(name) {
+        Some(meant) => format!("did you mean `{meant}`? {java}"),
+        None if similar.is_empty() => java,
+        None => format!("similar: {}; {java}", similar.join(", ")),
+    }
 }
 
 #[cfg(test)]

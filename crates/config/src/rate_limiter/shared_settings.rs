@@ -141,6 +141,9 @@ fn template(body: &Spanned<BodyArgs>, diagnostics: &mut Diagnostics) -> Result<T
                 format!("{near}known are {}; with a space, as in `{{ x }}`, any other name is text", known.join(", "));
             diagnostics.error(text.span, error.to_string()).reported_with(help)
         }
+        TemplateError::Unclosed(ref name) => {
+            diagnostics.error(text.span, error.to_string()).reported_with(format!("write `{{{name}}}`"))
+        }
         error => {
             let at = content_type.map_or(body.span, |value| value.span);
             diagnostics.error(at, error.to_string()).reported()

@@ -36,6 +36,19 @@ fn a_misspelled_filter_and_one_of_our_own_form_have_no_stand_in() {
 }
 
 #[test]
+fn a_filter_that_limits_by_another_name_is_asked_about() {
+    for filter in ["Throttle=1", "RateLimiting", "ThrottleRequests", "RequestLimiterByUser", "RateLimitByUser"] {
+        let text = format!(
+            "spring.cloud.gateway.routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{filter}]}}]\n"
+        );
+        let report = parse("application.yml", &text, &no_env).unwrap_err();
+        assert!(report.to_string().contains("help: did you mean `RequestRateLimiter`?"), "{report}");
+        let overlay = report.overlay(&["application.yml"], None).unwrap();
+        assert!(overlay.contains(": skip # or correct the name: did you mean `RequestRateLimiter`?"), "{overlay}");
+    }
+}
+
+#[test]
 fn one_overlay_adds_everything_that_is_missing() {
     let folder = Folder::of(&[("application.yml", APPLICATION)]);
     let LoadError::Invalid(report) =

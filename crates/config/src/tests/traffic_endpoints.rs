@@ -102,6 +102,8 @@ fn a_path_of_an_endpoint_that_no_request_has_is_an_error() {
             checked(&format!("server: {{base-path: '{base}'}}")).unwrap_or_else(|problems| panic!("{problems}"));
         assert_eq!(loaded.config.management.actuator.base, path, "{base}");
     }
+    let problems = checked("endpoints: {web: {base-path: ops}}").unwrap_err().to_string();
+    assert!(problems.contains("`management.endpoints.web.base-path` must begin with `/`"), "{problems}");
     for wrong in ["/a b", "/%zz", "/a%20b", "/{a}", "/a/../b", "/a?b", "/a#b", "/é"] {
         for keys in [
             format!("server: {{base-path: '{wrong}'}}"),

@@ -29,6 +29,10 @@ pub(super) fn describe(kind: &ErrorKind) -> Described {
             ("did not find expected ',' or ']'", in_brackets, true)
         }
         Kind::ExpectedFlowMappingSeparator => ("did not find expected ',' or '}'", in_braces, true),
+        Kind::MismatchedFlowCollectionEnd { open, .. } => {
+            let help = if *open == '[' { in_brackets } else { in_braces };
+            return Described { help: Some(help), ..Described::message(kind.to_string()) };
+        }
         Kind::UnclosedFlowCollection { open: '[' } => ("did not find expected ',' or ']'", unclosed, false),
         Kind::UnclosedFlowCollection { .. } => ("did not find expected ',' or '}'", unclosed, false),
         Kind::ExpectedNodeContent | Kind::UnexpectedEofBlockMapping => {

@@ -120,6 +120,14 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Actua
                 .help("endpoints: health, prometheus, gateway");
         }
     }
+    // Spring adds the slash to that of the server only.
+    if let Some(path) = raw.endpoints.web.base_path.as_ref()
+        && !path.value.trim().is_empty()
+        && !path.value.starts_with('/')
+    {
+        let message = "`management.endpoints.web.base-path` must begin with `/`, or be empty";
+        diagnostics.error(path.span, message).help(format!("write `/{}`", path.value.trim()));
+    }
     let bases = [&raw.server.base_path, &raw.endpoints.web.base_path].into_iter().flatten();
     bases.chain(raw.endpoints.web.path_mapping.values()).for_each(|path| report_path(path, diagnostics));
     let endpoints = Endpoints::new(raw, text(raw.server.base_path.as_ref()).unwrap_or(""), "*");

@@ -28,14 +28,17 @@ impl Builder<'_> {
             Content::List(_) => None,
         });
         let key = key.and_then(|key| key.rsplit('.').next()).unwrap_or_default();
-        let effect = match is_empty {
-            true => format!("`{key}` has no value"),
-            false => format!("the value of `{key}` ends before it"),
+        let is_item = self.open.last().is_some_and(|open| matches!(open.content, Content::List(_)));
+        let effect = match (is_empty, is_item) {
+            (true, _) => format!("`{key}` has no value"),
+            (false, false) => format!("the value of `{key}` ends before it"),
+            (false, true) => format!("the item of `{key}` ends before it"),
         };
+        let start_of_value = if is_item { "- ".to_owned() } else { format!("{key}: ") };
         let problem = Problem {
             at: Span::new(self.file, Bytes::new(start..start)),
             message: cut_off("space", &effect),
-            help: Some(format!("quote the whole value: `{key}: \"…#{{…}}\"`")),
+            help: Some(format!("quote the whole value: `{start_of_value}\"…#{{…}}\"`")),
             first: None,
         };
         if is_empty && same_name(key, "key-resolver") {
