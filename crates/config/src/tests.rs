@@ -23,6 +23,7 @@ mod registries;
 mod replaced_lists;
 mod secret_forms;
 mod secret_names;
+mod secret_sources;
 mod secrets;
 mod spring;
 mod spring_runs;

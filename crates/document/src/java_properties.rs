@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use crate::yaml::key::canonical;
-use crate::yaml::{self, Bytes, Node, NodeKind, Span};
+use crate::yaml::{self, Bytes, Node, NodeKind, Parsed, Problem, Span, Unused};
 
 /// One property, with the bytes of its key and its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,10 +59,10 @@ fn parse(text: &str) -> Result<Vec<Vec<Property>>, BadEscape> {
     Ok(documents)
 }
 
-/// Returns the documents of `text` as maps with dotted keys.
-pub fn nodes(text: &str, file: usize) -> Result<Vec<Node>, BadEscape> {
-    let documents = parse(text)?;
-    let nodes = documents.into_iter().map(|properties| {
+/// Returns the documents of `text` as maps with dotted keys. Of two equal keys the last one counts, as in Java, with a warning.
+pub fn read(text: &str, file: usize) -> Result<Parsed, BadEscape> {
+    let mut parsed = Parsed::default();
+    for properties in parse(text)? {
         let first = properties.first().map_or(0, |property| property.key_at.start);
         let last = properties.last().map_or(0, |property| property.value_at.end);
         let span = Span::new(file, Bytes::new(first..last));
@@ -71,18 +71,27 @@ pub fn nodes(text: &str, file: usize) -> Result<Vec<Node>, BadEscape> {
         for property in properties {
             let span = Span::new(file, Bytes::new(property.value_at)).keyed(Bytes::new(property.key_at));
             let node = Node { span, kind: NodeKind::Scalar(property.value) };
-            // The last one counts, as in Java.
             match positions.entry(canonical(&property.key)) {
-                Entry::Occupied(position) => entries[*position.get()].1 = node,
+                Entry::Occupied(position) => {
+                    let (key, earlier) = &mut entries[*position.get()];
+                    parsed.warnings.push(Problem {
+                        at: node.span.key(),
+                        message: format!("duplicate key `{}`: the last one counts, as in Java", property.key),
+                        help: Some("remove one of the two, or join their values".to_owned()),
+                        first: Some(earlier.span.key()),
+                    });
+                    let earlier = std::mem::replace(earlier, node);
+                    parsed.unused.push(Unused { above: String::new(), entry: (key.clone(), earlier) });
+                }
                 Entry::Vacant(position) => {
                     position.insert(entries.len());
                     entries.push((property.key, node));
                 }
             }
         }
-        Node { span, kind: NodeKind::Map(entries) }
-    });
-    Ok(nodes.collect())
+        parsed.documents.push(Node { span, kind: NodeKind::Map(entries) });
+    }
+    Ok(parsed)
 }
 
 /// Characters that separate without being line ends.
@@ -258,9 +267,10 @@ mod tests {
 
     #[test]
     fn the_last_of_two_equal_keys_counts() {
-        let nodes = nodes("my-key=1\nmyKey=2", 0).unwrap();
-        let NodeKind::Map(entries) = &nodes[0].kind else { unreachable!() };
+        let parsed = read("my-key=1\nmyKey=2", 0).unwrap();
+        let entries = parsed.documents[0].entries().unwrap();
         assert_eq!((entries.len(), entries[0].1.scalar()), (1, Some("2")));
+        assert_eq!((parsed.unused[0].entry.1.scalar(), parsed.warnings.len()), (Some("1"), 1));
     }
 
     #[test]

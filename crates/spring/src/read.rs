@@ -8,7 +8,7 @@ use crate::form::Form;
 use crate::normalize::{self, Normalized};
 use crate::source::Env;
 use crate::source::documents::{self, Document};
-use crate::source::dotted::property;
+use crate::source::dotted::Properties;
 use crate::source::expansion::{Budget, Lookup, Value};
 use crate::source::merge::Replaced;
 use crate::source::placeholder::{self, Resolution};
@@ -53,7 +53,8 @@ impl Tree {
         env: Env<'_>,
         diagnostics: &mut Diagnostics,
     ) -> Option<Self> {
-        let mut documents = documents::read(text, diagnostics);
+        let mut replaced = Replaced::default();
+        let mut documents = documents::read(text, &mut replaced, diagnostics);
         let number_in_files = documents.len();
         let form = add_properties(&mut documents, text, names.sections, env, diagnostics);
         let first_final = documents.get(number_in_files).map(|document| document.id.file);
@@ -70,7 +71,6 @@ impl Tree {
         }
         let documents = documents::expand(documents, form, diagnostics);
         let profiles = documents::profiles(&documents, env);
-        let mut replaced = Replaced::default();
         let properties = documents::join(documents, text, &profiles, (form, env), &mut replaced, diagnostics);
         let Normalized { mut root, ignores_trailing_slash } =
             normalize::normalize(properties.clone(), form, names.sections, replaced, diagnostics);
@@ -91,24 +91,25 @@ impl Tree {
         let Self { root, properties, form, first_final, .. } = self;
         let mut groups = HashSet::new();
         placeholder::groups(root, &mut groups);
-        let has_lookups = Cell::new(false);
+        let (has_lookups, properties) = (Cell::new(false), Properties::of(properties));
         let lookup = |name: &str| {
             has_lookups.set(true);
             let from_environment = placeholder::in_environment(name, env).map(Value::Literal);
             let random = || random::value(name).map(Value::Literal);
-            let property = || property(properties, name).map(Value::Text);
+            let property = || properties.text(name).map(Value::Text);
             let group = || groups.contains(name).then(|| Value::Literal(format!("${{{name}}}")));
             let of_host = || host::value(name).map(Value::Literal);
             from_environment.or_else(random).or_else(property).or_else(of_host).or_else(group)
         };
-        let literal = environment::overlay(root, env, names.arguments, (*form, *first_final), diagnostics);
+        let literal =
+            environment::overlay(root, env, (names.sections, names.arguments), (*form, *first_final), diagnostics);
         let budget = Budget::default();
         let lookup = Lookup::new(&lookup, &budget);
         let mut resolution = Resolution::new(*form, &lookup, &literal, &groups);
         resolution.resolve(root, diagnostics);
         let unresolved = resolution.unresolved;
         if has_lookups.get() || !literal.is_empty() {
-            diagnostics.mask_resolved(root);
+            diagnostics.mask_resolved(root, lookup.named());
         }
         unresolved
     }

@@ -1,24 +1,42 @@
 //! Properties of an application that placeholders in the gateway's settings name: they are not reported as skipped.
 
+use std::collections::HashSet;
+
 use crate::source::dotted;
 use crate::source::expansion::closing_brace;
 use crate::source::placeholder::of_maven;
-use crate::tree::{is_empty, take};
-use tollgate_document::yaml::{Node, NodeKind};
+use crate::tree::is_empty;
+use tollgate_document::yaml::{NameIndex, Node, NodeKind};
 
 /// Removes from `whole` the properties that `settings` need, directly or by other properties.
 pub(super) fn drop_used(whole: &mut Node, settings: &Node) {
-    let mut names = Vec::new();
+    let (mut names, mut index, mut used) = (Vec::new(), NameIndex::relaxed(), HashSet::new());
     collect(settings, &mut names);
     while let Some(name) = names.pop() {
         let steps = dotted::split(&name);
         // A placeholder for one item of a list uses the whole list.
         let steps: Vec<&str> = steps.iter().map(String::as_str).take_while(|step| !step.starts_with('[')).collect();
-        let Some(node) = take(whole, &steps) else { continue };
-        collect(&node, &mut names);
-        if let (NodeKind::Map(sections), Some(first)) = (&mut whole.kind, steps.first()) {
-            sections.retain(|(key, section)| key != first || !is_empty(section));
+        let node = index.follow(whole, &steps).filter(|_| !steps.is_empty());
+        if let Some(node) = node.filter(|node| used.insert(node.span.node)) {
+            collect(node, &mut names);
         }
+    }
+    if let NodeKind::Map(sections) = &mut whole.kind {
+        sections.retain_mut(|(_, section)| {
+            let was_empty = is_empty(section);
+            !used.contains(&section.span.node) && {
+                remove(section, &used);
+                was_empty || !is_empty(section)
+            }
+        });
+    }
+}
+
+/// Removes the values below `node` with the numbers `used`.
+fn remove(node: &mut Node, used: &HashSet<u32>) {
+    if let NodeKind::Map(entries) = &mut node.kind {
+        entries.retain(|(_, value)| !used.contains(&value.span.node));
+        entries.iter_mut().for_each(|(_, value)| remove(value, used));
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::de::same_name;
 use crate::raw_config;
-use crate::source::dotted::property;
+use crate::source::dotted::Properties;
 use crate::source::expansion::closing_brace;
 use crate::source::placeholder::{OfMaven, maven_name, of_maven};
 use crate::yaml::{Node, NodeKind};
@@ -15,17 +15,17 @@ const MAX_DEPTH: usize = 8;
 /// Writes the values of `properties` into the placeholders below `node` that name them: `${a.b}` becomes `${a.b:VALUE}`. A
 /// default that the placeholder had is replaced. The environment still overrides the value, as in Spring.
 pub(super) fn inline_properties(node: &mut Node, properties: &Node) {
-    inline_properties_of(node, "", properties);
+    inline_properties_of(node, "", &Properties::of(properties));
 }
 
 /// Does the same for a value of `key`.
-fn inline_properties_of(node: &mut Node, key: &str, properties: &Node) {
+fn inline_properties_of(node: &mut Node, key: &str, properties: &Properties<'_>) {
     match &mut node.kind {
         NodeKind::Null => {}
         NodeKind::Scalar(text) => {
             for _ in 0..MAX_DEPTH {
                 let Some(OfMaven { before, name, after }) = of_maven(text, key) else { break };
-                if property(properties, name).is_none_or(|value| maven_name(&value).is_some()) {
+                if properties.text(name).is_none_or(|value| maven_name(&value).is_some()) {
                     break;
                 }
                 *text = format!("{before}${{{name}}}{after}");
@@ -41,7 +41,7 @@ fn inline_properties_of(node: &mut Node, key: &str, properties: &Node) {
     }
 }
 
-fn rewritten(text: &str, properties: &Node, depth: usize) -> String {
+fn rewritten(text: &str, properties: &Properties<'_>, depth: usize) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, from)) = rest.split_once("${") {
@@ -54,7 +54,7 @@ fn rewritten(text: &str, properties: &Node, depth: usize) -> String {
         let inside = &from[..end];
         let (name, default) = inside.split_once(':').map_or((inside, None), |(name, default)| (name, Some(default)));
         out.push_str(&environment_name(name.trim()));
-        let default = match property(properties, name.trim()) {
+        let default = match properties.text(name.trim()) {
             Some(value) if depth < MAX_DEPTH => Some(rewritten(&value, properties, depth + 1)),
             _ => default.map(|default| rewritten(default, properties, depth)),
         };

@@ -114,6 +114,37 @@ fn keys_that_are_unknown() {
 }
 
 #[test]
+fn placeholders_without_a_value() {
+    grows_linearly("application.yml", |count| {
+        lines("spring.cloud.gateway.routes:\n", count, |at| {
+            format!("- {{id: s{at}, uri: 'http://${{HOST{at}}}', predicates: [Path=/s{at}]}}")
+        })
+    });
+}
+
+#[test]
+fn properties_that_placeholders_name() {
+    grows_linearly("application.yml", |count| {
+        lines("spring.cloud.gateway.routes:\n", count, |at| {
+            format!("- {{id: s{at}, uri: 'http://${{host{at}}}', predicates: [Path=/s{at}]}}")
+        }) + &lines("", count, |at| format!("host{at}: a${{x.host{at}}}\nx.host{at}: b"))
+    });
+}
+
+#[test]
+fn unknown_keys_are_not_looked_up_in_the_environment() {
+    let lookups = std::cell::Cell::new(0);
+    let env = |_: &str| {
+        lookups.set(lookups.get() + 1);
+        None
+    };
+    let keys: Vec<String> = (0..1_000).map(|at| format!("unknown{at}: 1")).collect();
+    let text = format!("spring.cloud.gateway: {{routes: [], {}}}\n", keys.join(", "));
+    assert!(parse("application.yml", &text, &env).is_ok());
+    assert!(lookups.get() < 500, "{} lookups", lookups.get());
+}
+
+#[test]
 fn keys_of_one_line() {
     let one_line = |count: usize, entry: &dyn Fn(usize) -> String| {
         let entries: Vec<String> = (0..count).map(entry).collect();

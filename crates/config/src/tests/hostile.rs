@@ -153,6 +153,16 @@ fn documents_of_one_file_are_read_in_linear_time() {
 }
 
 #[test]
+fn the_files_of_a_configuration_have_a_bound_of_values_together() {
+    let list = |count: usize| format!("x-list: [{}]\n", vec!["a"; count].join(","));
+    let folder = Folder::of(&[("a.yaml", &list(130_000)), ("b.yaml", &list(130_000)), ("c.yaml", &list(250_001))]);
+    let error = folder.load(&["a.yaml", "b.yaml"], None).unwrap_err();
+    assert!(error.contains("cannot read b.yaml: the files of a configuration have at most 250,000 values"), "{error}");
+    let error = folder.load(&["c.yaml"], None).unwrap_err();
+    assert!(error.contains("error: not valid YAML: more than 250,000 nodes"), "{error}");
+}
+
+#[test]
 fn mistakes_without_end_are_counted() {
     let routes = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
     let keys: String = (0..10_200).map(|at| format!("unknown{at}: 1\n")).collect();

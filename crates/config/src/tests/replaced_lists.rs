@@ -42,6 +42,24 @@ fn default_filters_that_a_later_source_replaces_are_named_limiters_first() {
 }
 
 #[test]
+fn a_merge_key_whose_limiter_is_overridden_is_a_warning() {
+    let file = |filters: &str| {
+        format!(
+            "x-limited: &limited\n  uri: http://a\n  filters: [{LIMITER}, 'AddResponseHeader=X-A, 1']\n\
+             key-resolvers: {{ip: ip}}\nspring.cloud.gateway.routes:\n- <<: *limited\n  id: a\n  predicates: [Path=/a]\n{filters}"
+        )
+    };
+    let notes = |filters: &str| Folder::of(&[("a.yml", &file(filters))]).notes(&["a.yml"]);
+    let lost = notes("  filters: [StripPrefix=1]\n");
+    assert!(lost.contains("a.yml:9:3: warning: `filters` here replaces the list at a.yml:3:3"), "{lost}");
+    assert!(lost.contains("; no longer in effect: RequestRateLimiter at a.yml:3:"), "{lost}");
+    for kept in [String::new(), format!("  filters: [{OTHER}, 'AddResponseHeader=X-A, 1']\n")] {
+        let notes = notes(&kept);
+        assert!(!notes.contains("replaces"), "{notes}");
+    }
+}
+
+#[test]
 fn a_document_of_a_profile_that_loses_a_limiter_is_a_warning_and_others_are_notes() {
     let of = |filters: &str| format!("{}---\nspring.config.activate.on-profile: prod\n{SPRING}: {filters}\n", base());
     let notes = |filters: &str| {
@@ -73,6 +91,7 @@ fn the_environment_and_the_command_line_name_what_they_replace() {
         let is_reported = notes.contains(expected)
             && notes.contains("; no longer in effect: RequestRateLimiter at application.yml:2:");
         assert_eq!(is_reported, value.is_some(), "{variable} {notes}");
+        assert_eq!(notes.matches(variable).count(), usize::from(value.is_some()), "{notes}");
     }
     let folder = Folder::of(&[("a.yml", &base())]);
     let properties = vec![(format!("{SPRING}[0]"), "StripPrefix=1".to_owned())];

@@ -7,18 +7,22 @@ use crate::schema::schema;
 use crate::tests::secrets::{ELSEWHERE, HERE, case, said};
 
 /// Names of secrets, as words.
-const NAMES: [&str; 18] = [
+const NAMES: [&str; 22] = [
+    "access code",
     "access key",
     "api key",
     "aws secret access key",
     "bearer",
     "client secret",
+    "creds",
     "encrypt key",
     "hmac",
     "jwt key",
     "key",
+    "passcode",
     "password salt",
     "private key",
+    "psw",
     "redis pass",
     "sasl jaas config",
     "service connection string",
@@ -27,6 +31,10 @@ const NAMES: [&str; 18] = [
     "slack webhook url",
     "webhook",
 ];
+
+/// Names of secrets that are the names of sections, too: a plain value below one is a secret.
+const WORDS: [&str; 13] =
+    ["auth", "basic auth", "dsn", "jwt", "otp", "pat", "pin", "pw", "sas", "seed", "session id", "sig", "x auth"];
 
 /// Places of a value below a `NAME`.
 const PLACES: [&str; 10] = [
@@ -91,6 +99,7 @@ fn each_key_of_the_schema_is_known_as_a_secret_or_as_none() {
         "cookie",
         "hash-keys",
         "hash-secret",
+        "jwt",
         "key",
         "key-store-password",
         "max-keys",
@@ -120,11 +129,32 @@ fn names_with_other_meanings_have_no_secrets() {
         "spring.rabbitmq.template.routing-key",
         "ssl.public-key",
         "valkey",
+        "allowCredentials",
+        "allow-credentials",
+        "server.ssl.client-auth",
+        "compat",
+        "spin",
     ] {
-        assert!(!is_secret_key(name), "{name}");
+        assert!(
+            !is_secret_key(name) && (!is_secret_name(name) || name.contains("empty-key") || name.starts_with("key-")),
+            "{name}"
+        );
     }
-    for name in ["X-Colour", "Accept", "page", "design"] {
+    for name in [
+        "X-Colour",
+        "Accept",
+        "page",
+        "design",
+        "status-code",
+        "Access-Control-Allow-Credentials",
+        "Idempotency-Key",
+        "Sec-WebSocket-Key",
+        "X-Routing-Key",
+    ] {
         assert!(!is_secret_name(name), "{name}");
+    }
+    for name in NAMES.iter().chain(&WORDS).copied().chain(["code", "X-Access-Code", "x-creds"]) {
+        assert!(SPELLINGS.iter().all(|spelling| is_secret_name(&spelling(name))), "{name}");
     }
     let shown = |text: &str| said(&case("a.yaml", format!("{text}\nno-such-key: 1\nroutes: []\n")));
     for (text, value) in [
@@ -132,6 +162,8 @@ fn names_with_other_meanings_have_no_secrets() {
         ("server: {prot: 1, ssl: {certificate-private-key: 'classpath:tls'}}", "classpath:tls"),
         ("key-resolvers: {apiKey: 'header:X-Api-Key', apiKey: ip}", "header:X-Api-Key"),
         ("management: {hash-keys: x, max-keys: 123456x}", "123456x"),
+        ("jwt: {issuer: 'https://auth.example', x}", "https://auth.example"),
+        ("server: {ssl: {client-auth: sometimes}}", "`sometimes`"),
     ] {
         assert!(shown(text).contains(value), "{}", shown(text));
     }
@@ -154,6 +186,20 @@ proptest! {
         let place = place.replace(HERE, &secret).replace("NAME", &spelling(name));
         let text = format!("{place}\n{}\n", elsewhere.replace(HERE, &secret));
         let said = said(&case(file, text.clone()));
+        prop_assert!(!said.contains(&secret), "{text}\n{said}");
+    }
+
+    #[test]
+    fn no_diagnostic_shows_a_plain_value_below_a_name_that_is_also_a_section(
+        name in prop::sample::select(&WORDS[..]),
+        spelling in prop::sample::select(&SPELLINGS[..]),
+        place in prop::sample::select([&PLACES[..3], &PLACES[4..7], &PLACES[8..9], &TEXTS[..]].concat()),
+        elsewhere in prop::sample::select(&ELSEWHERE[..]),
+        secret in "[0-9]zq[a-z0-9]{3,7}",
+    ) {
+        let place = place.replace(HERE, &secret).replace("NAME", &spelling(name));
+        let text = format!("{place}\n{}\n", elsewhere.replace(HERE, &secret));
+        let said = said(&case("application.yml", text.clone()));
         prop_assert!(!said.contains(&secret), "{text}\n{said}");
     }
 

@@ -106,13 +106,15 @@ pub(super) const ELSEWHERE: [&str; 12] = [
 ];
 
 /// Files of properties.
-const PROPERTIES: [&str; 7] = [
+const PROPERTIES: [&str; 9] = [
     "spring.data.redis.password=SECRET",
     "spring.data.redis.password = SECRET\\u00e9",
     "spring.data.redis.url=redis://u:SECRET@h:1x",
     "spring.data.redis.pass\\u0077ord: a\\\n  SECRET",
     "spring.cloud.gateway.routes[0].filters[0]=AddRequestHeader=X-Token, SECRET",
     "spring.cloud.gateway.routes[0].filters[0].name=AddRequestHeader\nspring.cloud.gateway.routes[0].filters[0].args.name=X-Token\nspring.cloud.gateway.routes[0].filters[0].args.value=SECRET",
+    "spring.data.redis.password=SECRET\nspring.data.redis.pass-word=other",
+    "spring.cloud.gateway.routes[0].filters[0].name=AddRequestHeader\nspring.cloud.gateway.routes[0].filters[0].args.name=X-Token\nspring.cloud.gateway.routes[0].filters[0].args.value=SECRET\nspring.cloud.gateway.routes[0].filters[0].args.value=other",
     "spring.cloud.gateway.routes[0].filters[0].name=RequestRateLimiter\nspring.cloud.gateway.routes[0].filters[0].args.exempt[0]=SECRET/99",
 ];
 

@@ -1,6 +1,6 @@
 //! Collection of diagnostics while a configuration is read.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::diagnostics::counts::{Counts, MAX_LISTED, Mark};
 use crate::diagnostics::help::Help;
@@ -142,9 +142,9 @@ impl Diagnostics {
         }
     }
 
-    /// Masks the secrets of the tree `root`, whose placeholders are resolved, in messages.
-    pub fn mask_resolved(&mut self, root: &Node) {
-        self.resolved = secrets::of_resolved(root);
+    /// Masks the secrets of `root`, whose placeholders are resolved, and those of the properties `named`, in messages.
+    pub fn mask_resolved(&mut self, root: &Node, named: BTreeMap<String, String>) {
+        self.resolved = secrets::of_resolved(root, named);
     }
 
     /// Masks `secret`, the content of a file that the setting at `at` names, in messages.

@@ -2,8 +2,8 @@
 
 use crate::yaml::node::{Node, NodeKind};
 
-/// Nodes of a file at most: a bound for aliases that multiply each other.
-pub(super) const MAX_NODES: usize = 1_000_000;
+/// Nodes of a file at most, and of a configuration: a bound for aliases that multiply each other, and for the time of checks.
+pub const MAX_NODES: usize = 250_000;
 /// Depth of lists and maps at most.
 pub(super) const MAX_DEPTH: usize = 128;
 
@@ -11,7 +11,7 @@ pub(super) const MAX_DEPTH: usize = 128;
 const TEXT_BYTES: usize = 32;
 
 pub(super) const TOO_LARGE: &str =
-    "more than 1,000,000 nodes, with those that anchors and aliases repeat; 32 bytes of text count as one";
+    "more than 250,000 nodes, with those that anchors and aliases repeat; 32 bytes of text count as one";
 pub(super) const TOO_DEEP: &str = "recursion limit exceeded";
 
 /// Returns the number of nodes that `text` counts as, beside its own.

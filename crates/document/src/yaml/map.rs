@@ -2,7 +2,7 @@
 
 use crate::yaml::names::NameIndex;
 use crate::yaml::node::{Node, NodeKind};
-use crate::yaml::parse::{Parsed, Problem, Unused};
+use crate::yaml::parse::{Overridden, Parsed, Problem, Unused};
 use crate::yaml::span::Bytes;
 
 /// A map that is not complete yet.
@@ -51,10 +51,17 @@ impl Map {
         match value.kind {
             NodeKind::Map(more) => {
                 for (key, value) in more {
-                    if self.names.find(&self.entries, &key).is_none() {
+                    let Some((_, own)) = self.names.find(&self.entries, &key).and_then(|known| self.entries.get(known))
+                    else {
                         self.entries.push((key, value));
-                    } else if value.span.bytes().start > at {
-                        parsed.unused.push(unused(key, value));
+                        continue;
+                    };
+                    let by = own.span.node;
+                    if value.span.bytes().start > at {
+                        parsed.unused.push(unused(key.clone(), value.clone()));
+                    }
+                    if !matches!(value.kind, NodeKind::Map(_) | NodeKind::Null) {
+                        parsed.overridden.push(Overridden { key, list: value, by });
                     }
                 }
             }

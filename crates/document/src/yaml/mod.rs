@@ -19,8 +19,9 @@ mod syntax;
 #[cfg(test)]
 mod tests;
 
+pub use alias::MAX_NODES;
 pub use names::NameIndex;
 pub use node::{Node, NodeKind};
-pub use parse::{Parsed, Problem, Unused, parse, parse_json};
+pub use parse::{Overridden, Parsed, Problem, Unused, parse, parse_json};
 pub use position::lines;
 pub use span::{Bytes, Span, Spans};

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::yaml::Node;
 use crate::yaml::key::{canonical, same_name};
+use crate::yaml::{Node, NodeKind};
 
 /// Largest number of entries that are searched one by one, without a map.
 const FEW: usize = 16;
@@ -54,6 +54,27 @@ impl NameIndex {
     pub fn below(&mut self, position: usize) -> &mut Self {
         let is_exact = self.is_exact;
         self.below.entry(position).or_insert_with(|| Self::new(is_exact))
+    }
+
+    /// Returns the value at `path` below `root`, whose names are in this index: each step is a key, or `[n]` into a list.
+    pub fn follow<'n>(&mut self, root: &'n Node, path: &[&str]) -> Option<&'n Node> {
+        let (mut node, mut index) = (root, self);
+        for step in path {
+            let (at, value) = match &node.kind {
+                NodeKind::Map(entries) => {
+                    let at = index.find(entries, step)?;
+                    (at, entries.get(at).map(|(_, value)| value))
+                }
+                NodeKind::Seq(items) => {
+                    let at = step.strip_prefix('[')?.strip_suffix(']')?.parse().ok()?;
+                    (at, items.get(at))
+                }
+                NodeKind::Null | NodeKind::Scalar(_) => return None,
+            };
+            node = value?;
+            index = index.below(at);
+        }
+        Some(node)
     }
 
     /// Forgets all names.

@@ -99,6 +99,15 @@ impl Node {
         }
     }
 
+    /// Returns the number of values: this one and those below it.
+    pub fn count(&self) -> usize {
+        1 + match &self.kind {
+            NodeKind::Null | NodeKind::Scalar(_) => 0,
+            NodeKind::Seq(items) => items.iter().map(Self::count).sum(),
+            NodeKind::Map(entries) => entries.iter().map(|(_, value)| value.count()).sum(),
+        }
+    }
+
     /// Returns true if `holds` for this value or one below it.
     pub fn any(&self, holds: &dyn Fn(&Node) -> bool) -> bool {
         holds(self)

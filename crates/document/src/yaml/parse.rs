@@ -24,6 +24,19 @@ pub struct Parsed {
     pub is_broken: bool,
     /// Entries of maps that others of the same name replace, and merged values that are no maps.
     pub unused: Vec<Unused>,
+    /// Lists of merge keys, `<<`, that the map has in another form itself.
+    pub overridden: Vec<Overridden>,
+}
+
+/// A list or text of a merge key in whose place the map has a value of its own.
+#[derive(Debug)]
+pub struct Overridden {
+    /// Its key.
+    pub key: String,
+    /// The value.
+    pub list: Node,
+    /// Number of the node in its place.
+    pub by: u32,
 }
 
 /// An entry of a map that another one replaces.

@@ -39,24 +39,13 @@ pub fn explain(unknown: &UnknownKey, root: &Node, index: &mut NameIndex, diagnos
     if !names(&path, path.len()) && meaning(&path).is_none() {
         return false;
     }
-    let Some(node) = find(root, &path, index) else { return false };
+    let Some(node) = index.follow(root, &path) else { return false };
     let mut meanings = Vec::new();
     let is_known = gather(&mut path, node, &mut meanings);
     if is_known {
         meanings.into_iter().for_each(|(name, meaning, node)| report(&name, meaning, node, diagnostics));
     }
     is_known
-}
-
-/// Returns the value at `path` below `root`.
-fn find<'n>(root: &'n Node, path: &[&str], index: &mut NameIndex) -> Option<&'n Node> {
-    let (mut node, mut index) = (root, index);
-    for key in path {
-        let entries = node.entries()?;
-        let at = index.find(entries, key)?;
-        (node, index) = (&entries.get(at)?.1, index.below(at));
-    }
-    Some(node)
 }
 
 /// Collects the entries of the table at and below `path`. Returns false if the table lacks one of the keys.

@@ -35,6 +35,10 @@ impl CommandLine {
 
     /// Returns the value of the property that a variable of the environment would set.
     fn property(&self, variable: &str) -> Option<&str> {
+        // Each key of a file is looked up.
+        if self.properties.is_empty() {
+            return None;
+        }
         let wanted = letters(variable);
         self.properties.iter().find(|(name, _)| letters(name) == wanted).map(|(_, value)| value.as_str())
     }

@@ -36,11 +36,12 @@ impl Document {
     }
 }
 
-/// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors.
-pub fn read(text: &SourceText, diagnostics: &mut Diagnostics) -> Vec<Document> {
+/// Parses the files of `text` and returns their documents, later ones over earlier ones. Reports syntax errors, and adds the
+/// lists of merge keys that others have `replaced`.
+pub fn read(text: &SourceText, replaced: &mut Replaced, diagnostics: &mut Diagnostics) -> Vec<Document> {
     let mut documents = Vec::new();
     for file in 0..text.files.len() {
-        documents.extend(read_file(text, file, diagnostics));
+        documents.extend(read_file(text, file, replaced, diagnostics));
     }
     diagnostics.root = documents.first().map_or(Span::ROOT, |document: &Document| document.node.span);
     let positions: HashMap<DocumentId, usize> = text.documents.iter().enumerate().map(|(at, id)| (*id, at)).collect();
@@ -51,12 +52,18 @@ pub fn read(text: &SourceText, diagnostics: &mut Diagnostics) -> Vec<Document> {
     documents
 }
 
-/// Parses one file of `text`.
-pub fn read_file(text: &SourceText, file: usize, diagnostics: &mut Diagnostics) -> Vec<Document> {
+/// Parses one file of `text`, as [`read`] does.
+pub fn read_file(
+    text: &SourceText,
+    file: usize,
+    replaced: &mut Replaced,
+    diagnostics: &mut Diagnostics,
+) -> Vec<Document> {
     let Some(source) = text.files.get(file) else { return Vec::new() };
-    let Parsed { documents, problems, warnings, .. } = parse(source, file);
+    let Parsed { documents, problems, warnings, overridden, .. } = parse(source, file);
     diagnostics.add_syntax_errors(problems);
     diagnostics.add_syntax_warnings(warnings);
+    overridden.into_iter().for_each(|list| replaced.add_overridden(list));
     if source.format == Format::Properties {
         report_utf8(&documents, diagnostics);
     }
@@ -80,8 +87,8 @@ fn parse(source: &SourceFile, file: usize) -> Parsed {
         Format::Argument => Parsed::default(),
         Format::Yaml => yaml::parse(&source.text, file),
         Format::Json => yaml::parse_json(&source.text, file),
-        Format::Properties => match java_properties::nodes(&source.text, file) {
-            Ok(documents) => Parsed { documents, ..Parsed::default() },
+        Format::Properties => match java_properties::read(&source.text, file) {
+            Ok(parsed) => parsed,
             Err(BadEscape(at)) => {
                 let problem = Problem {
                     at: Span::new(file, Bytes::new(at..at)),

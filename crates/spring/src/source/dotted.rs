@@ -1,5 +1,7 @@
 //! Dotted keys (`server.port: 80`), indices (`routes[0].id: a`), and the merge of two maps.
 
+use std::cell::RefCell;
+
 use crate::form::Form;
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::{NameIndex, Node, NodeKind};
@@ -117,10 +119,25 @@ fn indexed(kind: NodeKind) -> NodeKind {
     NodeKind::Seq(items.into_iter().map(|(_, value)| value).collect())
 }
 
-/// Returns the text of the property `name` of a file, as placeholders name one: `server.port`, `hosts[0]`.
-pub fn property(properties: &Node, name: &str) -> Option<String> {
-    let node = split(name).iter().try_fold(properties, |node, step| node.step(step))?;
-    node.get(OWN_VALUE).unwrap_or(node).scalar().map(str::to_owned)
+/// Properties of a file, by the names that placeholders use.
+pub struct Properties<'p> {
+    root: &'p Node,
+    index: RefCell<NameIndex>,
+}
+
+impl<'p> Properties<'p> {
+    /// Returns the properties below `root`.
+    pub fn of(root: &'p Node) -> Self {
+        Self { root, index: RefCell::new(NameIndex::relaxed()) }
+    }
+
+    /// Returns the text of the property `name`, such as `server.port` or `hosts[0]`.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let steps = split(name);
+        let steps: Vec<&str> = steps.iter().map(String::as_str).collect();
+        let node = self.index.borrow_mut().follow(self.root, &steps)?;
+        node.get(OWN_VALUE).unwrap_or(node).scalar().map(str::to_owned)
+    }
 }
 
 /// Removes the own values of all maps below `node`.

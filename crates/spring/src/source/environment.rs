@@ -12,6 +12,7 @@ use crate::source::instances;
 use crate::source::merge;
 use crate::tree::{add, add_missing, take};
 use tollgate_document::diagnostics::Diagnostics;
+use tollgate_document::yaml::key::canonical;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
 /// Keys that a variable can set even if the file does not have them.
@@ -46,18 +47,19 @@ const PORTS: [&str; 2] = ["SERVER_PORT", "MANAGEMENT_SERVER_PORT"];
 /// Numbers of nodes with values from environment variables. Their `${` is text, not a placeholder: a value may be a password.
 pub type Literal = HashSet<u32>;
 
-/// Overrides values of our sections in `root`, unless they are of the files from `first_final` on, and reports the variables
-/// that did so.
+/// Overrides values of the `sections` in `root`, unless they are of the files from `first_final` on, and reports the
+/// variables that did so.
 pub fn overlay(
     root: &mut Node,
     env: &dyn Fn(&str) -> Option<String>,
-    arguments: &[&'static str],
+    (sections, arguments): (&[&str], &[&'static str]),
     (form, first_final): (Form, Option<usize>),
     diagnostics: &mut Diagnostics,
 ) -> Literal {
     let mut taken = Taken { env, first_final, literal: Literal::new(), variables: Vec::new() };
+    let known: HashSet<String> = sections.iter().map(|name| canonical(name)).collect();
     if let NodeKind::Map(sections) = &mut root.kind {
-        for (name, section) in sections {
+        for (name, section) in sections.iter_mut().filter(|(name, _)| known.contains(&canonical(name))) {
             for prefix in prefixes(name, form) {
                 taken.over(section, name, &prefix, diagnostics);
             }
@@ -83,6 +85,7 @@ pub fn overlay(
     }
     if !taken.variables.is_empty() {
         taken.variables.sort_unstable();
+        taken.variables.dedup();
         diagnostics.note(root.span, format!("the environment overrides the file: {}", taken.variables.join(", ")));
     }
     taken.literal

@@ -1,6 +1,7 @@
 //! Values of the placeholders in a text, within a bound: properties that name each other multiply.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 
 use crate::source::unset::Unset;
 
@@ -36,12 +37,14 @@ impl Default for Budget {
 pub struct Lookup<'l> {
     value: &'l dyn Fn(&str) -> Option<Value>,
     budget: &'l Budget,
+    /// Names with the values that they were replaced by.
+    named: RefCell<BTreeMap<String, String>>,
 }
 
 impl<'l> Lookup<'l> {
     /// Returns the values of `value`, within `budget`.
     pub fn new(value: &'l dyn Fn(&str) -> Option<Value>, budget: &'l Budget) -> Self {
-        Self { value, budget }
+        Self { value, budget, named: RefCell::default() }
     }
 
     /// Returns the value of a name.
@@ -50,6 +53,19 @@ impl<'l> Lookup<'l> {
         let bytes = value.as_ref().map_or(0, |(Value::Literal(text) | Value::Text(text))| text.len());
         self.spend(bytes + BYTES_OF_PLACEHOLDER);
         value
+    }
+
+    /// Records that a placeholder was replaced: a name may say that its value is a secret.
+    pub(super) fn note(&self, name: &str, value: &str) {
+        let mut named = self.named.borrow_mut();
+        if !named.contains_key(name) {
+            named.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
+    /// Returns the names of the replaced placeholders, each with its value.
+    pub(crate) fn named(self) -> BTreeMap<String, String> {
+        self.named.into_inner()
     }
 
     fn spend(&self, bytes: usize) {
@@ -96,6 +112,7 @@ impl<'l> Expansion<'l> {
             let (inside, after) = (&inside[..end], &inside[end + 1..]);
             let (name, default) = inside.split_once(':').map_or((inside, None), |(name, text)| (name, Some(text)));
             let name = name.trim();
+            let start = out.len();
             match (self.lookup.get(name), default) {
                 (Some(Value::Literal(value)), _) => out.push_str(&value),
                 (Some(Value::Text(text)), _) => out.push_str(&self.expand(&text, depth + 1)?),
@@ -107,6 +124,7 @@ impl<'l> Expansion<'l> {
                     self.unset.push(Unset::new(name, before, after));
                 }
             }
+            self.lookup.note(name, &out[start..]);
             rest = after;
         }
         out.push_str(rest);

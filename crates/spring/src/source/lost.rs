@@ -57,7 +57,12 @@ impl Kind {
 /// one takes as usual: only its limiter counts.
 pub(super) fn may_lose(kind: Kind, old: &Node, new: &Node) -> bool {
     let is_list = |node: &Node| matches!(node.kind, NodeKind::Seq(_)) || kind == Kind::Components;
-    kind != Kind::Addresses && (is_list(old) || is_list(new) || !names_of_limiters(old).is_empty())
+    kind != Kind::Addresses && (is_list(old) || is_list(new) || has_limiter(old))
+}
+
+/// Returns true if `node` names a limiter.
+pub(super) fn has_limiter(node: &Node) -> bool {
+    !names_of_limiters(node).is_empty()
 }
 
 /// Returns true for a list or text without entries.

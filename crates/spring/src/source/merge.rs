@@ -10,7 +10,7 @@ use crate::form::Form;
 use crate::source::dotted;
 use crate::source::lost::{self, Kind, Lost};
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::{NameIndex, Node, NodeKind, Span};
+use tollgate_document::yaml::{NameIndex, Node, NodeKind, Overridden, Span};
 
 /// Remedy for a list that lacks entries.
 const REPEAT: &str =
@@ -35,7 +35,8 @@ struct Replacement {
     old: Node,
     /// Number of the node in its place.
     by: u32,
-    is_of_profile: bool,
+    /// True if the value is meant to replace the other one, as that of a profile.
+    is_meant: bool,
 }
 
 impl Replaced {
@@ -85,7 +86,14 @@ impl Replaced {
             lost::name(&lost::limiters(&old, new), help)
                 .help("a key has either a value or keys below it: write both in the same form");
         } else if lost::may_lose(Kind::of(path), &old, new) {
-            self.0.push(Replacement { path: path.to_owned(), old, by: new.span.node, is_of_profile });
+            self.0.push(Replacement { path: path.to_owned(), old, by: new.span.node, is_meant: is_of_profile });
+        }
+    }
+
+    /// Adds a list of a merge key that another one overrides, if it has a limiter: all others are overridden on purpose.
+    pub(super) fn add_overridden(&mut self, Overridden { key, list, by }: Overridden) {
+        if lost::has_limiter(&list) {
+            self.0.push(Replacement { path: key, old: list, by, is_meant: true });
         }
     }
 
@@ -130,9 +138,9 @@ fn find<'n>(node: &'n Node, wanted: &HashSet<u32>, found: &mut HashMap<u32, &'n 
 }
 
 fn report_one(new: &Node, replaced: &[Replacement], diagnostics: &mut Diagnostics) {
-    let Some(Replacement { path, old, is_of_profile, .. }) = replaced.last() else { return };
+    let Some(Replacement { path, old, is_meant, .. }) = replaced.last() else { return };
     let lost = lost::entries(Kind::of(path), replaced.iter().map(|one| &one.old), new);
-    let is_meant = *is_of_profile || lost::is_empty(new);
+    let is_meant = *is_meant || lost::is_empty(new);
     let word = if matches!(old.kind, NodeKind::Seq(_)) { "list" } else { "value" };
     let message = format!("`{path}` here replaces the {word}");
     report_lost(&lost, (path, is_meant), (new.span.key(), message, Some(old.span.key())), diagnostics);

@@ -171,7 +171,10 @@ fn fill_in(text: &mut String, (section, key): (&str, &str), lookup: &Lookup<'_>)
     for _ in 0..MAX_DEPTH {
         let OfMaven { before, name, after } = of_maven(text, key)?;
         match of_build(name, lookup) {
-            Some(value) => *text = format!("{before}{value}{after}"),
+            Some(value) => {
+                lookup.note(name, &value);
+                *text = format!("{before}{value}{after}");
+            }
             None => return Some((name.to_owned(), unset::missing(&[Unset::new(name, before, after)], section, key))),
         }
     }

@@ -67,7 +67,6 @@ fn is_secret(words: &[String], key: &str) -> bool {
     let sounds_so =
         |text: &str| ["passw", "secret", "credential", "pwd", "passphrase"].iter().any(|sign| text.contains(sign));
     words.iter().any(|word| sounds_so(word))
-        || words.last().is_some_and(|last| last == "auth")
         || is_secret_key(&words.join("-"))
         || sounds_so(&canonical(key))
         || is_secret_key(key)

@@ -1,8 +1,15 @@
 //! Names that resemble the names of secrets.
 
+use std::sync::LazyLock;
+
 use super::names::SECRET_KEYS;
 use crate::diagnostics::suggest::letter_set;
 
+/// Names of secrets, each with the set of its letters.
+static LETTER_SETS: LazyLock<Vec<(&str, u128)>> = LazyLock::new(|| {
+    let long = SECRET_KEYS.iter().filter(|secret| secret.len() >= SHORTEST);
+    long.map(|secret| (*secret, letter_set(secret))).collect()
+});
 /// Shortest name that is compared with misspelled ones.
 const SHORTEST: usize = 5;
 /// Ends of known names that resemble the name of a secret: `requested-tokens`, `insecure`, `CircuitBreaker`.
@@ -25,9 +32,12 @@ pub(super) fn resembles_secret(key: &str) -> bool {
     }
     #[cfg(debug_assertions)]
     crate::steps::count();
-    let sets = suffix_sets(&letters);
-    SECRET_KEYS.iter().filter(|secret| secret.len() >= SHORTEST).any(|secret| {
-        let set = letter_set(secret);
+    // Most names lack more letters of each secret than two edits add.
+    let all = letter_set(&letters);
+    let may_resemble = |(_, set): &&(&str, u128)| (set & !all).count_ones() <= 2;
+    let mut secrets = LETTER_SETS.iter().filter(may_resemble).peekable();
+    let sets = if secrets.peek().is_some() { suffix_sets(&letters) } else { return false };
+    secrets.any(|(secret, set)| {
         (secret.len() - 2..=secret.len() + 2).any(|size| {
             let Some(start) = letters.len().checked_sub(size) else { return false };
             let end = &letters[start..];

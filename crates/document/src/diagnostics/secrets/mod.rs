@@ -8,6 +8,7 @@ mod unknown;
 mod values;
 mod walk;
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 pub use self::names::{is_secret_key, is_secret_name};
@@ -62,12 +63,15 @@ impl Secrets {
                 parsed.documents.iter().for_each(|document| walk.document(document));
                 walk.unused(&parsed.unused);
             }
-            Format::Properties => match java_properties::nodes(text, 0) {
-                Ok(documents) => documents.iter().for_each(|document| walk.document(document)),
+            Format::Properties => match java_properties::read(text, 0) {
+                Ok(parsed) => {
+                    parsed.documents.iter().for_each(|document| walk.document(document));
+                    walk.unused(&parsed.unused);
+                }
                 Err(_) => return Self::of_unread(text),
             },
-            Format::Value(key) => walk.property(key),
-            Format::Argument => walk.property(file.name.trim_start_matches('-')),
+            Format::Value(key) => walk.property(key, text.to_owned()),
+            Format::Argument => walk.property(file.name.trim_start_matches('-'), text.to_owned()),
         }
         Self {
             has_lines: matches!(file.format, Format::Yaml | Format::Properties),
@@ -197,11 +201,13 @@ fn starting_in(secrets: &[Secret], bytes: Range<usize>) -> &[Secret] {
     secrets.get(position(bytes.start)..position(bytes.end)).unwrap_or_default()
 }
 
-/// Returns the secrets of a tree whose placeholders are resolved, and that has the values of the environment.
-pub(super) fn of_resolved(root: &Node) -> Vec<Secret> {
+/// Returns the secrets of a tree whose placeholders are resolved, and that has the values of the environment, and those of the
+/// properties `named`.
+pub(super) fn of_resolved(root: &Node, named: BTreeMap<String, String>) -> Vec<Secret> {
     let unknown = UnknownNames::default();
     let mut walk = Walk::new("", &unknown);
     walk.document(root);
+    named.into_iter().for_each(|(name, value)| walk.property(&name, value));
     walk.found
 }
 

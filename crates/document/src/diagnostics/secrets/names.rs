@@ -1,14 +1,17 @@
 //! Names whose values are secrets, in any spelling.
 
 use super::misspelled::resembles_secret;
+use crate::yaml::key::words;
 
 /// Ends of the names of keys whose values are secrets, as letters and digits in lower case.
-pub(super) const SECRET_KEYS: [&str; 24] = [
+pub(super) const SECRET_KEYS: [&str; 28] = [
+    "accesscode",
     "apikey",
     "authorization",
     "bearer",
     "connectionstring",
     "cookie",
+    "cred",
     "credential",
     "credentials",
     "hmac",
@@ -16,10 +19,12 @@ pub(super) const SECRET_KEYS: [&str; 24] = [
     "jaasconfig",
     "key",
     "pass",
+    "passcode",
     "passphrase",
     "passwd",
     "password",
     "pepper",
+    "psw",
     "pwd",
     "salt",
     "secret",
@@ -29,13 +34,21 @@ pub(super) const SECRET_KEYS: [&str; 24] = [
     "webhookuri",
     "webhookurl",
 ];
-/// Ends of names that end like those above and have no secrets.
-const NO_SECRET_KEYS: [&str; 12] = [
+/// Last words of names whose values are secrets, if they are plain values: a map below `jwt` is a section. The longer ones need not
+/// be words of their own.
+const SECRET_WORDS: [&str; 12] =
+    ["auth", "dsn", "jwt", "otp", "pat", "pin", "pw", "sas", "seed", "sessionid", "sig", "totp"];
+/// Longest of them that is no end of another word: `compat` and `spin` are no secrets.
+const LONGEST_WORD: usize = 3;
+/// Ends of names that end like those above, or resemble them, and have no secrets.
+pub(super) const NO_SECRET_KEYS: [&str; 15] = [
     "allowcredentials",
     "bypass",
     "cachekey",
+    "clientauth",
     "emptykey",
     "foreignkey",
+    "idempotencykey",
     "messagekey",
     "partitionkey",
     "primarykey",
@@ -43,6 +56,7 @@ const NO_SECRET_KEYS: [&str; 12] = [
     "routingkey",
     "sortkey",
     "valkey",
+    "websocketkey",
 ];
 /// Parts of the names of headers, cookies and parameters whose values are secrets, besides [`SECRET_KEYS`].
 pub(super) const SECRET_NAMES: [&str; 8] =
@@ -50,7 +64,7 @@ pub(super) const SECRET_NAMES: [&str; 8] =
 /// Keys of an entry of [`ValueKind::Credential`] that are no secrets.
 const HARMLESS: [&str; 4] = ["name", "role", "tokenfile", "username"];
 /// Properties whose names end like those of lists of secrets.
-const NO_SECRETS: [&str; 7] =
+pub(super) const NO_SECRETS: [&str; 7] =
     ["allowcredentials", "hashkeys", "hotkeys", "maxkeys", "repeatedkeys", "requestedtokens", "topkeys"];
 
 /// Kind of the value of a key.
@@ -68,6 +82,8 @@ pub(super) enum ValueKind {
     Secret,
     /// Secret unless it is the place of a file with one.
     Key,
+    /// Secret if it is a plain value, or a list of such.
+    Word,
     /// Several secrets: a list of them or of credentials, or a map.
     Secrets,
     /// Map of an item of [`Secrets`](Self::Secrets), such as `{name: a, token: b}`.
@@ -102,7 +118,7 @@ impl ValueKind {
 
     /// Returns true if values of this kind are, or may have, secrets that are none under other names.
     pub(super) fn has_secrets(self) -> bool {
-        !matches!(self, Self::Document | Self::Names | Self::Other)
+        !matches!(self, Self::Document | Self::Names | Self::Other | Self::Word)
     }
 
     fn has_secret_keys(self, step: &str) -> bool {
@@ -121,7 +137,7 @@ impl ValueKind {
             Self::Secrets | Self::Credential if is_harmless(&letters(step)) => Self::Other,
             Self::KeyList | Self::Secret | Self::Key | Self::Secrets | Self::Credential | Self::Fields => Self::Secret,
             Self::Names => Self::Other,
-            Self::Document | Self::Other => self.of_name(step),
+            Self::Document | Self::Other | Self::Word => self.of_name(step),
         }
     }
 
@@ -135,6 +151,7 @@ impl ValueKind {
             "headers" => Self::Fields,
             name if are_secrets(name) => Self::Secrets,
             letters if ends_like_secret(letters) && letters.ends_with("key") => Self::Key,
+            letters if is_secret_word(name, letters) => Self::Word,
             _ if is_secret_key(name) => Self::Secret,
             _ => Self::Other,
         }
@@ -178,8 +195,19 @@ fn are_secrets(letters: &str) -> bool {
 
 /// Returns true for the letters of a name whose value is a secret.
 fn ends_like_secret(letters: &str) -> bool {
-    let ends_like = |names: &[&str]| names.iter().any(|name| letters.ends_with(name));
-    ends_like(&SECRET_KEYS) && !ends_like(&NO_SECRET_KEYS)
+    SECRET_KEYS.iter().any(|name| letters.ends_with(name)) && !has_other_meaning(letters)
+}
+
+/// Returns true for the letters of a name that only seems to be that of a secret.
+fn has_other_meaning(letters: &str) -> bool {
+    NO_SECRET_KEYS.iter().any(|name| letters.ends_with(name))
+}
+
+/// Returns true for a name with these `letters` that ends with one of [`SECRET_WORDS`].
+pub(super) fn is_secret_word(name: &str, letters: &str) -> bool {
+    let is_last = |word: &str| words(name).pop().is_some_and(|last| last == word);
+    let mut ends = SECRET_WORDS.iter().filter(|word| letters.ends_with(*word));
+    ends.any(|word| word.len() > LONGEST_WORD || is_last(word)) && !has_other_meaning(letters)
 }
 
 /// Returns true for a key whose value may be a secret, also if its name is misspelled. Each name that ends in `key` is one,
@@ -188,7 +216,10 @@ pub fn is_secret_key(key: &str) -> bool {
     #[cfg(debug_assertions)]
     crate::steps::count();
     let last = key.rsplit('.').next().unwrap_or(key);
-    ends_like_secret(&letters(last)) || resembles_secret(last)
+    let letters = letters(last);
+    ends_like_secret(&letters)
+        || is_secret_word(last, &letters)
+        || !has_other_meaning(&letters) && resembles_secret(last)
 }
 
 /// Returns true for arguments whose values are secrets if another argument names one. Spring numbers those without names.
@@ -198,11 +229,15 @@ pub(super) fn is_value_key(key: &str) -> bool {
         || letters.starts_with("genkey") && letters != "genkey0"
 }
 
-/// Returns true for the name of a header, cookie or parameter whose value may be a secret. No schema knows such names, so more of
-/// them are secrets than of keys.
+/// Returns true for the name of a header, cookie or parameter whose value may be a secret: the names of keys, and more, as no
+/// schema knows those of fields. `code` is that of OAuth.
 pub fn is_secret_name(name: &str) -> bool {
-    let lower = name.to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|part| lower.contains(part))
-        || ends_like_secret(&letters(&lower))
-        || lower.split(|c: char| !c.is_alphanumeric()).any(|word| word.starts_with("sig"))
+    let (lower, letters) = (name.to_ascii_lowercase(), letters(name));
+    let has_part = || SECRET_NAMES.iter().any(|part| lower.contains(part));
+    let has_signature = || lower.split(|c: char| !c.is_alphanumeric()).any(|word| word.starts_with("sig"));
+    ends_like_secret(&letters)
+        || are_secrets(&letters)
+        || is_secret_word(name, &letters)
+        || letters == "code"
+        || !has_other_meaning(&letters) && (has_part() || has_signature())
 }

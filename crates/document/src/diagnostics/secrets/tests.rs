@@ -40,6 +40,12 @@ fn secrets_are_masked_and_columns_stay() {
         ("  url: 'redis://:a/b@host'", "  url: 'redis://:***@host'"),
         ("  url: 'redis://:a/b'", "  url: 'redis://:***'"),
         ("  url: redis://:123456", "  url: redis://:******"),
+        ("  url: jdbc:oracle:thin:scott/tiger@//h:1/x", "  url: jdbc:oracle:thin:scott/*****@//h:1/x"),
+        ("  url: jdbc:sqlserver://h:1;user=sa;password=abc", "  url: jdbc:sqlserver://h:1;user=sa;password=***"),
+        ("  database-url: postgres://u:pw@h/d", "  database-url: postgres://u:**@h/d"),
+        ("  amqp-url: 'amqp://u:pw@h:1/v'", "  amqp-url: 'amqp://u:**@h:1/v'"),
+        ("a: {auth: abc, jwt: {issuer: d}, basic-auth: [e]}", "a: {auth: ***, jwt: {issuer: d}, basic-auth: [*]}"),
+        ("cors: {allowCredentials: true}", "cors: {allowCredentials: true}"),
         ("  url: redis://user:6379x/0", "  url: redis://user:*******"),
         ("  listOfServers: \"a:80, u:pw@h:1,b:2\"", "  listOfServers: \"a:80, u:**@h:1,b:2\""),
         ("a.ribbon.listOfServers=u:pw@h:1", "a.ribbon.listOfServers=u:**@h:1"),
@@ -138,7 +144,9 @@ fn a_text_that_cannot_be_read_is_masked_if_it_mentions_a_secret() {
         let shown: String = text.chars().map(|c| if c.is_whitespace() { c } else { '*' }).collect();
         assert_eq!(masked(text).replace(' ', "*"), shown.replace(' ', "*"));
     }
-    for text in ["routes: [{id: a, uri: 'echo:', predicates: [Path=/a}]", "key-resolver: [ip"] {
+    for text in
+        ["routes: [{id: a, uri: 'echo:', predicates: [Path=/a}]", "key-resolver: [ip", "cors: {allowCredentials: [true"]
+    {
         assert_eq!(masked(text), text);
     }
     let properties = Secrets::of(&SourceFile::new("a.properties", "password=hunter2\\u12"), &UnknownNames::default());
@@ -154,6 +162,8 @@ fn a_comment_behind_a_value_shows_no_secret() {
         ("port: x # password: hunter2", "port: x #******************"),
         ("#redis://u:pw@h", "#**************"),
         ("port: x # two ports", "port: x # two ports"),
+        ("key-resolver: #{@apiKey}", "key-resolver: #{@apiKey}"),
+        ("key-resolver: #{@apiKey} password: a", "key-resolver: #*********************"),
     ] {
         assert_eq!(masked(text), shown);
     }

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use super::misspelled::resembles_secret;
-use super::names::{SECRET_KEYS, SECRET_NAMES, ValueKind, is_secret_name, letters};
+use super::names::{
+    self, NO_SECRET_KEYS, SECRET_KEYS, SECRET_NAMES, ValueKind, is_secret_name, is_secret_word, letters,
+};
 use super::unknown::UnknownNames;
 use crate::yaml::key::canonical;
 
@@ -140,6 +142,11 @@ pub(super) fn find_urls(text: &str, found: &mut Vec<Range<usize>>) {
     for (start, url) in urls(text) {
         found.extend(password(url).map(|range| start + range.start..start + range.end));
     }
+    // Oracle's: `jdbc:oracle:thin:user/password@//host`.
+    for (end, _) in text.match_indices("@//") {
+        let user = text[..end].rfind(':').map_or(0, |colon| colon + 1);
+        found.extend(text[user..end].find('/').map(|slash| user + slash + 1..end));
+    }
 }
 
 /// Finds what may be passwords of URLs whose host is missing: `redis://:secret`, `redis://user:secret/0`, with and without the
@@ -238,16 +245,22 @@ pub(super) fn find_after_key(text: &str, found: &mut Vec<Range<usize>>) {
 
 /// Sections with secrets, and schemes of credentials.
 const SECRET_SECTIONS: [&str; 6] = ["basic", "bearer", "block", "exempt", "headers", "table"];
-/// Setting of nearly every file, whose name is not that of a secret.
-const NO_SECRET: &str = "keyresolver";
+/// Settings of many files that have the names of secrets in theirs.
+const SETTINGS: [&str; 3] = ["keyresolver", "keyprefix", "keystoretype"];
 
 /// Returns true if `text` mentions the name of a secret, also across its signs and line breaks, or has a URL with a user.
 pub(super) fn mentions_secret(text: &str) -> bool {
-    let written = letters(text).replace(NO_SECRET, "");
+    let is_setting = |word: &&str| {
+        let letters = letters(word);
+        let ends_like = |name: &&str| letters.ends_with(*name);
+        SETTINGS.contains(&letters.as_str()) || NO_SECRET_KEYS.iter().chain(&names::NO_SECRETS).any(ends_like)
+    };
+    // A file may have millions of blanks between its words.
+    let words = text.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c))).filter(|word| !word.is_empty());
+    let mut words = words.filter(|word| !is_setting(word));
+    let written: String = words.clone().map(letters).collect();
     let mut names = SECRET_NAMES.iter().chain(&SECRET_KEYS).chain(&SECRET_SECTIONS);
     let has_user = || text.contains(':') && (text.contains('@') || text.contains("%40"));
-    // A file may have millions of blanks between its words.
-    let mut words = text.split(|c: char| !(c.is_alphanumeric() || "-_".contains(c))).filter(|word| !word.is_empty());
     let has_password = |word: &str| {
         let mut found = Vec::new();
         find_urls_without_host(word, &mut found);
@@ -255,11 +268,17 @@ pub(super) fn mentions_secret(text: &str) -> bool {
     };
     let urls = text.split(|c: char| c.is_whitespace() || "'\"`".contains(c));
     let mut urls = urls.filter(|word| word.contains(SEPARATOR));
-    names.any(|name| written.contains(name)) || has_user() || words.any(resembles_secret) || urls.any(has_password)
+    names.any(|name| written.contains(name))
+        || has_user()
+        || words.any(|word| resembles_secret(word) || is_secret_word(word, &letters(word)))
+        || urls.any(has_password)
 }
 
 /// Returns the position of the comment at the end of a line, if it mentions one.
 pub(super) fn comment_with_secret(line: &str) -> Option<usize> {
     let start = line.match_indices('#').map(|(at, _)| at).find(|at| line[..*at].trim_end().len() < *at || *at == 0)?;
-    mentions_secret(&line[start..]).then_some(start)
+    let comment = &line[start..];
+    // An expression of Spring's names a bean.
+    let comment = comment.strip_prefix("#{@").and_then(|bean| bean.split_once('}')).map_or(comment, |(_, after)| after);
+    mentions_secret(comment).then_some(start)
 }

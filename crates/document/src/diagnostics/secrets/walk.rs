@@ -49,10 +49,10 @@ impl<'w> Walk<'w> {
         self.value(node, ValueKind::Document);
     }
 
-    /// Finds the secrets of a file that is the value of the property `key`.
-    pub(super) fn property(&mut self, key: &str) {
+    /// Finds the secrets of the `value` of the property `key`: a file, or the value of a placeholder.
+    pub(super) fn property(&mut self, key: &str, value: String) {
         let span = Span::new(0, Bytes::new(0..self.text.len())).keyed(Bytes::NONE);
-        let value = Node { span, kind: NodeKind::Scalar(self.text.to_owned()) };
+        let value = Node { span, kind: NodeKind::Scalar(value) };
         self.entries(&[(key.to_owned(), value)], ValueKind::Document);
     }
 
@@ -60,6 +60,11 @@ impl<'w> Walk<'w> {
     pub(super) fn unused(&mut self, unused: &[Unused]) {
         for Unused { above, entry } in unused {
             self.entries(std::slice::from_ref(entry), ValueKind::Other.below(above));
+            // The name beside it is not known.
+            let (key, value) = entry;
+            if is_value_key(key.rsplit('.').next().unwrap_or(key)) {
+                self.value(value, ValueKind::Secret);
+            }
         }
     }
 
@@ -141,12 +146,12 @@ impl<'w> Walk<'w> {
     }
 
     fn scalar(&mut self, node: &Node, text: &str, kind: ValueKind) {
-        use ValueKind::{Credential, Fields, Key, KeyList, Secret, Secrets, Table};
+        use ValueKind::{Credential, Fields, Key, KeyList, Secret, Secrets, Table, Word};
         let bytes = self.unquoted(node.span.bytes());
         self.note_rewritten(&bytes, text);
         match kind {
             Key if texts::is_location(text) => {}
-            Secret | Key | Secrets | Credential | Table if !texts::is_variable(text) => {
+            Secret | Key | Word | Secrets | Credential | Table if !texts::is_variable(text) => {
                 self.add(bytes, text.to_owned())
             }
             // A text without a separator is the name of a field.
@@ -192,7 +197,8 @@ impl<'w> Walk<'w> {
     }
 
     fn add(&mut self, bytes: Range<usize>, text: String) {
-        if !bytes.is_empty() && !text.is_empty() {
+        // A value of the environment has no bytes of the file.
+        if !text.is_empty() {
             self.found.push(Secret { file: self.file, bytes, text });
         }
     }

@@ -20,12 +20,14 @@ use self::group::{Branch, Group, Importer};
 use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
 use crate::form::Form;
 use crate::source::documents;
+use crate::source::dotted::Properties;
 use crate::source::expansion::{Budget, Lookup, Value};
 use crate::source::files::{LoadError, NAMES_END, is_file, read_one, remedy};
+use crate::source::merge::Replaced;
 use crate::source::placeholder;
 use crate::source::profiles::{Profiles, condition};
 use tollgate_document::diagnostics::{Diagnostics, Import, Outcome, SourceFile, SourceText};
-use tollgate_document::yaml::{Node, NodeKind};
+use tollgate_document::yaml::{MAX_NODES, Node, NodeKind};
 
 /// Environment variable with the locations that are read if no path is given.
 pub const LOCATION: &str = "SPRING_CONFIG_LOCATION";
@@ -42,6 +44,7 @@ pub fn read(paths: &[PathBuf], env: &dyn Fn(&str) -> Option<String>) -> Result<S
         text: SourceText::default(),
         seen: HashSet::new(),
         bytes_left: MAX_BYTES,
+        nodes: 0,
         placeholders: Budget::default(),
         root: folder_of(paths.first().map_or(Path::new(""), PathBuf::as_path)),
     };
@@ -82,6 +85,8 @@ struct Reader<'e> {
     seen: HashSet<PathBuf>,
     /// Bytes that further files may have.
     bytes_left: usize,
+    /// Values of the files so far.
+    nodes: usize,
     /// Bytes that the placeholders of locations may have.
     placeholders: Budget,
     /// Folder of the first file.
@@ -140,7 +145,12 @@ impl Reader<'_> {
     ) -> Result<(), LoadError> {
         let mut ignored = Diagnostics::default();
         self.text.files.push(file);
-        let documents = documents::read_file(&self.text, self.text.files.len() - 1, &mut ignored);
+        let documents =
+            documents::read_file(&self.text, self.text.files.len() - 1, &mut Replaced::default(), &mut ignored);
+        self.nodes += documents.iter().map(|document| document.node.count()).sum::<usize>();
+        if self.nodes > MAX_NODES {
+            return Err(refused(path, "the files of a configuration have at most 250,000 values"));
+        }
         for document in documents::expand(documents, Form::Own, &mut ignored) {
             let has_condition = condition(&document.node).is_some();
             let mut branch = Branch { document, imports: None, chain: chain.to_vec() };
@@ -169,9 +179,10 @@ impl Reader<'_> {
     /// Resolves the placeholders of a location by the environment and the properties of its document.
     fn resolved(&self, location: &str, document: &Node) -> String {
         let mut node = Node { span: document.span, kind: NodeKind::Scalar(location.to_owned()) };
+        let properties = Properties::of(document);
         let lookup = |name: &str| {
             let value = placeholder::in_environment(name, self.env).map(Value::Literal);
-            value.or_else(|| crate::source::dotted::property(document, name).map(Value::Text))
+            value.or_else(|| properties.text(name).map(Value::Text))
         };
         placeholder::resolve_quietly(&mut node, &Lookup::new(&lookup, &self.placeholders));
         node.scalar().unwrap_or(location).to_owned()
