@@ -194,6 +194,24 @@ fn explanations_show_no_secret_but_other_values() {
 }
 
 #[test]
+fn no_command_shows_a_secret_of_the_environment() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("application.yml");
+    for (filter, code) in [("'AddRequestHeader=X-A, 4zq81kx7v'", 0), ("Foo=4zq81kx7v", 1)] {
+        let route = format!("{{id: 4zq81kx7v, uri: 'http://localhost:1', predicates: [Path=/a], filters: [{filter}]}}");
+        std::fs::write(&file, format!("spring.data.redis.host: localhost\nspring.cloud.gateway.routes: [{route}]\n"))
+            .unwrap();
+        for (command, more) in [("check", &[][..]), ("check", &["--json"]), ("explain", &["/a"])] {
+            let mut run = Command::new(TOLLGATE);
+            run.arg(command).arg(&file).args(more).env("SPRING_DATA_REDIS_PASSWORD", "4zq81kx7v");
+            let output = run.output().unwrap();
+            let shown = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            assert!(output.status.code() == Some(code) && !shown.contains("4zq81kx7v"), "{command} {more:?}: {shown}");
+        }
+    }
+}
+
+#[test]
 fn no_line_of_the_log_shows_the_value_of_a_secret() {
     let text = |secret: &str, host: &str| {
         let management = format!("management: {{hash-keys: true, hash-secret: {secret}}}");

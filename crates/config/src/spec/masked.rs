@@ -182,6 +182,8 @@ mod tests {
                       exempt: [s3cret]
                       plan-resolver: {table: {s3cret: gold}}
                       plans: {gold: {replenish-rate: 5}}
+                  - AddRequestHeader=X-Access-Code, s3cret
+                  - RedirectTo=302, https://example.com/a?code=s3cret&sas=s3cret&page=2
         ";
         let config = crate::parse("test", text, &|_| None).unwrap().config;
         let definition = &config.routes[0].definition;
@@ -213,6 +215,13 @@ mod tests {
             let limiter = &filters[6];
             assert!(limiter.contains("exempt[0]=****") && limiter.contains("table.****=gold"), "{limiter}");
             assert!(limiter.contains("replenish-rate=1"), "{limiter}");
+            assert_eq!(
+                filters[7..],
+                [
+                    "AddRequestHeader=X-Access-Code, ****",
+                    "RedirectTo=302, https://example.com/a?code=****&sas=****&page=2"
+                ]
+            );
             assert!(
                 !format!("{filters:?}{:?}", definition.masked_arguments(audience)).contains("s3cret"),
                 "{filters:?}"
