@@ -58,7 +58,7 @@ impl<'l> Lookup<'l> {
     /// Records that a placeholder was replaced: a name may say that its value is a secret.
     pub(super) fn note(&self, name: &str, value: &str) {
         let mut named = self.named.borrow_mut();
-        if !named.contains_key(name) {
+        if !value.is_empty() && !named.contains_key(name) {
             named.insert(name.to_owned(), value.to_owned());
         }
     }
