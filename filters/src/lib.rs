@@ -29,7 +29,7 @@
 //! one of all others.
 //!
 //! [`context::RequestContext`] carries facts about a request that are not in the HTTP message, such as the client's
-//! address. Responses that a filter makes itself carry [`context::LocalReply`]. Regular expressions have Java's syntax, as in Spring Cloud Gateway.
+//! address. Responses that a filter makes itself carry [`context::LocalReply`]; [`refusal`] describes those of limiters. Regular expressions have Java's syntax, as in Spring Cloud Gateway.
 //!
 //! [tower]: https://docs.rs/tower
 //! [`RequestRateLimiterLayer`]: request_rate_limiter::RequestRateLimiterLayer
@@ -82,6 +82,7 @@ mod observed_body;
 mod percent;
 #[cfg(feature = "redirect-to")]
 pub mod redirect_to;
+pub mod refusal;
 #[cfg(feature = "remove-json-attributes")]
 pub mod remove_json_attributes;
 mod repeated;

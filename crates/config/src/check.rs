@@ -181,7 +181,7 @@ fn filter_context<'c>(
             &raw.redis_rate_limiter,
             raw.redis.as_ref(),
             key_resolvers,
-            raw.preflights,
+            (raw.preflights, raw.server.error_format.0),
             diagnostics,
         ),
         resilience: Resilience::check(&raw.resilience4j, diagnostics),
@@ -252,8 +252,9 @@ fn routes(
     crate::routes::cors::note_refused_preflights(&routes, &cors, diagnostics);
     let cache_at = root.follow(&["filter", "local-response-cache", "enabled"]).map_or(Span::ROOT, |node| node.span);
     let cache = (&raw.filter.local_response_cache, cache_at);
-    crate::routes::check::complete_caches(cache, switches, &mut routes, &cors, diagnostics);
+    crate::routes::check::complete_caches(cache, raw.server.proxy_status(), switches, &mut routes, &cors, diagnostics);
     report_unused_secure_headers(raw, &routes, diagnostics);
+    crate::routes::rpc::note_http_denials(&routes, raw.httpclient.http2.0, diagnostics);
     (routes, unlogged, cors)
 }
 

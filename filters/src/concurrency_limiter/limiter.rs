@@ -11,6 +11,7 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use crate::context::Degraded;
 use crate::headers::{DEGRADED, number_value, prepend, retry_after_secs};
 use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::refusal::{ErrorFormat, Refusal};
 use crate::reply::{ErrorBody, Reply};
 use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, SlotStore};
 use tollgate_limiter::key::BucketKey;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub headers: HeaderNames,
     /// The body of refusals.
     pub error_body: ErrorBody,
+    /// The format of refusals for clients of RPC protocols.
+    pub error_format: ErrorFormat,
 }
 
 /// Names of the headers.
@@ -55,6 +58,7 @@ impl Default for Settings {
             empty_key_status: StatusCode::FORBIDDEN,
             headers: HeaderNames::default(),
             error_body: ErrorBody::default(),
+            error_format: ErrorFormat::default(),
         }
     }
 }
@@ -90,6 +94,7 @@ pub(super) struct Limiter {
     empty_key: Option<Reply>,
     /// Refusal of a request with several key ids, which never passes.
     ambiguous_key: Reply,
+    error_format: ErrorFormat,
     pub(super) on_verdict: Option<OnVerdict>,
 }
 
@@ -122,6 +127,7 @@ impl Limiter {
             unavailable,
             empty_key,
             ambiguous_key,
+            error_format: settings.error_format,
             on_verdict: None,
         }
     }
@@ -135,7 +141,9 @@ impl Limiter {
                 Some(reply) => reply,
                 None => return Admission::Unlimited,
             };
-            return Admission::Refused(reply.to_response(request));
+            let mut response = reply.to_response(request);
+            Refusal::describe(self.error_format, || None, request, &mut response);
+            return Admission::Refused(response);
         };
         match self.store.acquire(BucketKey { scope: &self.scope, id }) {
             Acquisition::Ready(acquired) => match self.refusal(&acquired.verdict, request) {
@@ -161,6 +169,7 @@ impl Limiter {
         if let Some(wait) = retry_after {
             response.headers_mut().insert(RETRY_AFTER, number_value(retry_after_secs(wait)));
         }
+        Refusal::describe(self.error_format, || Some((verdict.outcome, Some(&self.scope))), request, &mut response);
         self.report(verdict, &mut response);
         Some(response)
     }

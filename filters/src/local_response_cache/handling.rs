@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use super::body::{PendingResponse, StoringBody};
 use super::cache::{Resource, ResponseCache, StoredResponse};
 use super::cache_control::set_lifetime;
+use super::cache_status::CacheStatus;
 use super::key::{self, Key};
 use super::reuse::ReuseUntil;
 use super::{CacheOutcome, Shared, policy};
@@ -21,7 +22,7 @@ use crate::response_filter::ResponseChange;
 
 /// Handles an upstream's response.
 #[derive(Debug)]
-pub struct HandleResponse(pub(super) Handling);
+pub struct HandleResponse(pub(super) Handling, pub(super) Option<CacheStatus>);
 
 /// The handling of an upstream's response.
 #[derive(Debug)]
@@ -41,16 +42,32 @@ where
     type Body = StoringBody<R>;
 
     fn change(self, response: Response<R>) -> Response<StoringBody<R>> {
+        let Self(handling, cache_status) = self;
+        let (received, is_local) = (response.status(), LocalReply::marks(&response));
+        let mut response = handling.apply(response);
+        if let Some(status) = cache_status.filter(|_| !is_local) {
+            let is_stored = response.body().is_storing();
+            status.add(&mut response, received, is_stored);
+        }
+        response
+    }
+}
+
+impl Handling {
+    fn apply<R>(self, response: Response<R>) -> Response<StoringBody<R>>
+    where
+        R: Body<Data = Bytes> + From<Bytes>,
+    {
         let status = response.status();
-        match self.0 {
-            Handling::Forward => response.map(StoringBody::plain),
-            Handling::Invalidate(cache, resource) => {
+        match self {
+            Self::Forward => response.map(StoringBody::plain),
+            Self::Invalidate(cache, resource) => {
                 if status.is_success() || status.is_redirection() {
                     cache.invalidate(&resource);
                 }
                 response.map(StoringBody::plain)
             }
-            Handling::Store(exchange, stale) => match stale.filter(|_| status == StatusCode::NOT_MODIFIED) {
+            Self::Store(exchange, stale) => match stale.filter(|_| status == StatusCode::NOT_MODIFIED) {
                 Some(stale) => exchange.revalidated(&stale, &response),
                 None => exchange.store(response),
             },

@@ -14,6 +14,8 @@
 //! - 206 is stored for the same `Range` only.
 //! - A successful request that changes the resource (POST, PUT, …) invalidates its stored responses.
 //!
+//! With a [name](LocalResponseCacheLayer::status_name), responses say in `Cache-Status` how the cache handled them.
+//!
 //! The client never waits for the cache: a body is copied as it streams, and stored after its end. Memory is limited,
 //! including bodies that are being copied. A hit costs two look-ups in memory and a SHA-256 of the key. Cached responses
 //! have no [`LocalReply`](crate::context::LocalReply), since they are the upstream's.
@@ -48,6 +50,7 @@
 mod body;
 mod cache;
 mod cache_control;
+mod cache_status;
 mod handling;
 mod key;
 mod policy;
@@ -69,6 +72,7 @@ use tower::Service;
 pub use self::body::StoringBody;
 pub use self::cache::ResponseCache;
 use self::cache::StoredResponse;
+use self::cache_status::CacheStatus;
 pub use self::reuse::{NoCache, ReceivedTarget, ReuseUntil, Settings};
 pub use self::stats::{CacheOutcome, CacheStats};
 
@@ -95,6 +99,8 @@ struct Shared {
     cache: Arc<ResponseCache>,
     /// Request fields that always distinguish responses.
     vary: Box<[HeaderName]>,
+    /// Name of the cache in `Cache-Status`; `None` without that field.
+    status_name: Option<Arc<str>>,
 }
 
 // === impl LocalResponseCacheLayer ===
@@ -102,7 +108,7 @@ struct Shared {
 impl LocalResponseCacheLayer {
     /// Creates a layer that stores responses in `cache`. Layers that share a cache must have different scopes.
     pub fn new(scope: impl Into<Arc<str>>, settings: Settings, cache: Arc<ResponseCache>) -> Self {
-        let shared = Shared { scope: scope.into(), settings, cache, vary: Box::default() };
+        let shared = Shared { scope: scope.into(), settings, cache, vary: Box::default(), status_name: None };
         Self(LocalResponseCache { shared: Arc::new(shared) })
     }
 
@@ -111,6 +117,13 @@ impl LocalResponseCacheLayer {
     #[must_use]
     pub fn vary_by(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
         Arc::make_mut(&mut self.0.shared).vary = names.into_iter().collect();
+        self
+    }
+
+    /// Adds `Cache-Status` (RFC 9211) to responses, with `name` for this cache, a token.
+    #[must_use]
+    pub fn status_name(mut self, name: Option<Arc<str>>) -> Self {
+        Arc::make_mut(&mut self.0.shared).status_name = name;
         self
     }
 }
@@ -130,31 +143,33 @@ where
     fn call(&self, mut request: Request<B>, inner: &mut S) -> Self::Future {
         match self.shared.look_up(&mut request) {
             ControlFlow::Break(response) => RespondOr::respond(response.map(StoringBody::plain)),
-            ControlFlow::Continue(handling) => {
-                RespondOr::forward(MapResponse::new(inner.call(request), HandleResponse(handling)))
+            ControlFlow::Continue((handling, why)) => {
+                let status = self.shared.status_name.clone().map(|name| CacheStatus { name, why });
+                RespondOr::forward(MapResponse::new(inner.call(request), HandleResponse(handling, status)))
             }
         }
     }
 }
 
 impl Shared {
-    /// Returns the response from the cache, or the handling of the upstream's.
+    /// Returns the response from the cache, or the handling of the upstream's and the reason why the request is forwarded, as
+    /// `fwd` of `Cache-Status` has it.
     fn look_up<B: Body, R: From<Bytes>>(
         self: &Arc<Self>,
         request: &mut Request<B>,
-    ) -> ControlFlow<Response<R>, Handling> {
+    ) -> ControlFlow<Response<R>, (Handling, &'static str)> {
         let cache = &self.cache;
         let has_body = !request.body().is_end_stream();
         let cache_use = policy::cache_use(request.method(), request.headers(), has_body, self.settings.no_cache);
         if cache_use == CacheUse::Bypass {
             cache.stats().observe(CacheOutcome::Bypass);
-            return ControlFlow::Continue(Handling::Forward);
+            return ControlFlow::Continue((Handling::Forward, "bypass"));
         }
         let resource = key::resource(request, &self.scope);
         let max_age = match cache_use {
             CacheUse::Invalidate => {
                 cache.stats().observe(CacheOutcome::Bypass);
-                return ControlFlow::Continue(Handling::Invalidate(Arc::clone(cache), resource));
+                return ControlFlow::Continue((Handling::Invalidate(Arc::clone(cache), resource), "method"));
             }
             CacheUse::Read { max_age } => max_age,
             CacheUse::Update | CacheUse::Bypass => None,
@@ -162,6 +177,7 @@ impl Shared {
         let is_head = request.method() == Method::HEAD;
         let path = request.extensions().get::<ReceivedPath>();
         let entry = cache.resource(&resource).filter(|_| cache_use != CacheUse::Update);
+        let is_known = entry.is_some();
         let stored = entry.and_then(|entry| {
             cache.response(&key::response(&resource, path, request.headers(), &entry.vary), entry.generation)
         });
@@ -172,12 +188,17 @@ impl Shared {
         match stored {
             Some(stored) if is_fresh(&stored) => {
                 cache.stats().observe(CacheOutcome::Hit);
-                ControlFlow::Break(stored.response(request.headers(), is_head, now))
+                let mut response = stored.response(request.headers(), is_head, now);
+                if let Some(name) = &self.status_name {
+                    let lifetime = stored.remaining_lifetime(now).as_secs();
+                    cache_status::append(&mut response, format!("{name}; hit; ttl={lifetime}"));
+                }
+                ControlFlow::Break(response)
             }
             // A response to HEAD cannot be stored.
             _ if is_head => {
                 cache.stats().observe(CacheOutcome::Miss);
-                ControlFlow::Continue(Handling::Forward)
+                ControlFlow::Continue((Handling::Forward, "uri-miss"))
             }
             stale => {
                 let (path, request_headers) = (path.cloned(), request.headers().clone());
@@ -186,7 +207,14 @@ impl Shared {
                 }
                 let registered = cache.register(&resource, &self.vary);
                 let exchange = Exchange { shared: Arc::clone(self), resource, path, request_headers, registered };
-                ControlFlow::Continue(Handling::Store(exchange, stale))
+                let why = match &stale {
+                    _ if cache_use == CacheUse::Update => "request",
+                    Some(stale) if stale.remaining_lifetime(now) > Duration::ZERO => "request",
+                    Some(_) => "stale",
+                    None if is_known => "vary-miss",
+                    None => "uri-miss",
+                };
+                ControlFlow::Continue((Handling::Store(exchange, stale), why))
             }
         }
     }

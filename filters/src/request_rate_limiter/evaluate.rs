@@ -20,6 +20,7 @@ use super::settlement::PacingDelay;
 use crate::context::{Degraded, Rerouted};
 use crate::headers::RateLimitHeaders;
 use crate::key_resolver::KeyBuf;
+use crate::refusal::Refusal;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::plan::PlanLookup;
 use tollgate_limiter::store::{Check, Decision, MAX_CHECKS};
@@ -82,7 +83,7 @@ impl Limiter {
     fn check_access<B>(&self, access: &AccessControl, request: &Request<B>) -> Option<Action> {
         let (kind, action) = match access.listed(request)? {
             Listed::Blocked if access.enforced => {
-                (VerdictKind::Blocked, Action::Refuse(access.blocked.to_response(request)))
+                (VerdictKind::Blocked, self.refuse(access.blocked.to_response(request), None, request))
             }
             Listed::Blocked => (VerdictKind::Observed, Action::Forward(None)),
             Listed::Exempt => (VerdictKind::Exempt, Action::Forward(None)),
@@ -110,7 +111,7 @@ impl Limiter {
         let mut buf = KeyBuf::new();
         let Some(id) = limit.key_resolver.resolve(request, &mut buf) else {
             let refusal = self.missing_key_refusal(limit, request);
-            return Step::Act(refusal.map_or(Action::Forward(None), Action::Refuse));
+            return Step::Act(refusal.unwrap_or(Action::Forward(None)));
         };
         let key = BucketKey { scope: &limit.scope, id };
         let check = [Check { key, rule: &limit.rule, cost: limit.cost.tokens }];
@@ -133,7 +134,7 @@ impl Limiter {
         for ((index, limit), buf) in (0_u8..).zip(&rules.limits).zip(&mut bufs) {
             let Some(id) = limit.key_resolver.resolve(request, buf) else {
                 match self.missing_key_refusal(limit, request) {
-                    Some(response) => return Step::Act(Action::Refuse(response)),
+                    Some(refusal) => return Step::Act(refusal),
                     None => continue,
                 }
             };
@@ -151,13 +152,32 @@ impl Limiter {
     }
 
     /// Returns the refusal of a request that lacks a rule's key id, or `None` if the rule lets it pass.
-    fn missing_key_refusal<B>(&self, limit: &Limit, request: &Request<B>) -> Option<Response<Bytes>> {
+    fn missing_key_refusal<B>(&self, limit: &Limit, request: &Request<B>) -> Option<Action> {
         if !limit.enforcement.denies_any() {
             return None;
         }
         let is_ambiguous = limit.key_resolver.is_ambiguous(request);
         let reply = if is_ambiguous { &self.ambiguous_key } else { self.empty_key.as_ref()? };
-        Some(reply.to_response(request))
+        Some(self.refuse(reply.to_response(request), None, request))
+    }
+
+    /// Refuses a request with `response`; `decided` is the verdict, if there is one.
+    #[inline]
+    fn refuse<B>(
+        &self,
+        mut response: Response<Bytes>,
+        decided: Option<(&CheckSet, &Verdict)>,
+        request: &Request<B>,
+    ) -> Action {
+        let decided = || {
+            decided.map(|(check_set, verdict)| {
+                let rule = check_set.rules().get(verdict.rule).map(|at| usize::from(*at));
+                let limit = rule.and_then(|at| self.rules_of(check_set).limits.get(at));
+                (verdict.outcome, limit.map(|limit| &limit.name))
+            })
+        };
+        Refusal::describe(self.error_format, decided, request, &mut response);
+        Action::Refuse(response)
     }
 
     /// Calls the store.
@@ -200,7 +220,10 @@ impl Limiter {
                 self.report_allowed(&mut report, enforced, verdict);
                 Action::Forward(report.or_none())
             }
-            Outcome::StoreUnavailable { .. } => Action::Refuse(self.unavailable_response(&enforced, &verdict, request)),
+            Outcome::StoreUnavailable { .. } => {
+                let response = self.unavailable_response(&enforced, &verdict, request);
+                self.refuse(response, Some((&enforced, &verdict)), request)
+            }
             Outcome::Denied { .. } | Outcome::NeverAdmitted => self.deny(enforced, verdict, request),
         }
     }
@@ -243,7 +266,8 @@ impl Limiter {
                 Action::Overflow(Report { verdict: Some((check_set, verdict)), ..Report::default() })
             }
             OnLimit::Forward(_) | OnLimit::Refuse => {
-                Action::Refuse(self.rules_of(&check_set).deny(&verdict, check_set.checked_rules(), request))
+                let response = self.rules_of(&check_set).deny(&verdict, check_set.checked_rules(), request);
+                self.refuse(response, Some((&check_set, &verdict)), request)
             }
         }
     }

@@ -10,6 +10,7 @@ use super::event::OnVerdict;
 use super::limits::{Limit, OnLimit, PlanResolver, Plans, RuleSets, Settings};
 use super::rule_set::RuleSet;
 use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::refusal::ErrorFormat;
 use crate::reply::Reply;
 use tollgate_limiter::plan::PlanLookup;
 use tollgate_limiter::store::Store;
@@ -28,6 +29,8 @@ pub(super) struct Limiter {
     /// Refusal of a request with several key ids, which never passes.
     pub(super) ambiguous_key: Reply,
     pub(super) on_limit: OnLimit,
+    /// Format of refusals for clients of RPC protocols.
+    pub(super) error_format: ErrorFormat,
     pub(super) would_deny_header: bool,
     pub(super) on_verdict: Option<OnVerdict>,
 }
@@ -65,6 +68,7 @@ impl Limiter {
             empty_key,
             ambiguous_key: settings.error_body.refusal(settings.empty_key_status, "ambiguous-key"),
             on_limit: settings.on_limit,
+            error_format: settings.error_format,
             would_deny_header: settings.would_deny_header,
             on_verdict: None,
         }

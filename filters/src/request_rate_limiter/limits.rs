@@ -10,6 +10,7 @@ use super::cost::Cost;
 use super::enforcement::Enforcement;
 use crate::headers::HeaderNames;
 use crate::key_resolver::KeyResolver;
+use crate::refusal::ErrorFormat;
 use crate::reply::ErrorBody;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
@@ -31,6 +32,8 @@ pub struct Settings {
     pub headers: HeaderNames,
     /// The body of refusals.
     pub error_body: ErrorBody,
+    /// The format of refusals for clients of RPC protocols.
+    pub error_format: ErrorFormat,
     /// Upper bound of the enforcement of every rule.
     pub enforcement: Enforcement,
     /// Sends `X-RateLimit-Would-Deny` for requests that an observed rule would have denied.
@@ -65,6 +68,7 @@ impl Default for Settings {
             cost: Cost::default(),
             headers: HeaderNames::default(),
             error_body: ErrorBody::default(),
+            error_format: ErrorFormat::default(),
             enforcement: Enforcement::FULL,
             would_deny_header: false,
             exempt: AccessList::default(),

@@ -16,6 +16,7 @@ use crate::rate_limiter::model::StoreKind;
 use crate::rate_limiter::store::report_missing_redis;
 use crate::rate_limiter::users::warn_of_key;
 use crate::rate_limiter::value_enums::{ErrorBodyWord, OnStoreFailureWord};
+use crate::sections::server::ErrorFormatWord;
 use crate::spec::argument_types::{Count, FieldName, Status, TimeArgument};
 #[cfg(test)]
 use crate::spec::schema::arguments;
@@ -54,6 +55,8 @@ struct ConcurrencyLimiterArgs {
     on_store_failure: Option<OnStoreFailureWord>,
     /// Body of refusals: `problem` (text, or RFC 9457 for JSON) or `empty`. Default `problem`.
     error_body: Option<ErrorBodyWord>,
+    /// Refusals of clients of gRPC, gRPC-Web and Connect: `auto` (an error of the protocol) or `http`. Default: `server.error-format`.
+    error_format: Option<ErrorFormatWord>,
     /// Adds both header fields to responses. Default true.
     include_headers: Option<bool>,
     /// Name of the field with the slots of the key. Default `X-Concurrency-Limit`.
@@ -133,7 +136,8 @@ fn settings(
         warn_of_key(deny_empty_key, key_at, diagnostics);
     }
     let error_body = args.error_body.unwrap_or(ErrorBodyWord::Problem).into();
-    Ok(Settings { key_resolver, status, deny_empty_key, empty_key_status, headers, error_body })
+    let error_format = args.error_format.unwrap_or(context.error_format).into();
+    Ok(Settings { key_resolver, status, deny_empty_key, empty_key_status, headers, error_body, error_format })
 }
 
 /// Returns the key. It has no default: Spring's, `principal`, would refuse every request, since no filter

@@ -59,6 +59,7 @@ pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, diagnostics: &mut Diagn
             RawCachePosition::First => FilterPosition::First,
         },
         is_shared: true,
+        status_name: None,
         identity: 0,
     }
 }

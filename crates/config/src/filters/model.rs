@@ -91,6 +91,8 @@ pub struct ResponseCache {
     pub position: FilterPosition,
     /// True for the cache shared by the routes that configure no cache of their own.
     pub is_shared: bool,
+    /// Name of the cache in `Cache-Status`; `None` without that field.
+    pub status_name: Option<Arc<str>>,
     /// Hash of the route's configuration: a changed route does not use responses cached before the change.
     pub identity: u64,
 }

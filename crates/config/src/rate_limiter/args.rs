@@ -14,8 +14,9 @@ use crate::rate_limiter::model::{GatewayNumber, StoreKind};
 use crate::rate_limiter::value_enums::AlgorithmName;
 use crate::rate_limiter::value_enums::{
     Align, AtomicityWord, CalendarWord, CostArg, ErrorBodyWord, LockRetryWord, Mode, OnLimitArg, OnStoreFailureWord,
-    Window,
+    UpstreamHeadersWord, Window,
 };
+use crate::sections::server::ErrorFormatWord;
 use crate::spec::argument_types::{Count, FieldName, Percent, Rate, Status, TimeArgument};
 #[cfg(test)]
 use crate::spec::schema::{arguments, with_prefixed_names};
@@ -142,6 +143,8 @@ pub(crate) struct LimiterArgs {
     pub(super) error_body: Given<ErrorBodyWord>,
     /// Body of denials with placeholders. Default: none.
     pub(super) body: Given<BodyArgs>,
+    /// Refusals of clients of gRPC, gRPC-Web and Connect: `auto` (an error of the protocol) or `http`. Default: `server.error-format`.
+    pub(super) error_format: Given<ErrorFormatWord>,
     /// Refuses requests without a key. Default: `filter.request-rate-limiter.deny-empty-key`.
     pub(super) deny_empty_key: Given<bool>,
     /// Status of requests without a key. Default: `filter.request-rate-limiter.empty-key-status-code`.
@@ -164,6 +167,8 @@ pub(crate) struct LimiterArgs {
     pub(super) headers: Given<Texts>,
     /// Adds header fields to responses. Default: `redis-rate-limiter.include-headers`.
     pub(super) include_headers: Given<bool>,
+    /// Such header fields of upstreams: `keep`, or `replace`, which removes `RateLimit*`, `X-RateLimit-*`, `X-Rate-Limit-*` and the names below from their responses. Default `keep`.
+    pub(super) upstream_headers: Given<UpstreamHeadersWord>,
     /// Name of the field with the remaining tokens. Default: `redis-rate-limiter.remaining-header`.
     pub(super) remaining_header: Given<FieldName>,
     /// Name of the field with the rate. Default: `redis-rate-limiter.replenish-rate-header`.

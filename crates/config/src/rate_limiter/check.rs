@@ -11,6 +11,7 @@ use crate::diagnostics::{Diagnostics, Reported, yaml_key};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
+use crate::rate_limiter::value_enums::UpstreamHeadersWord;
 use crate::rate_limiter::{Naming, access, lease, plans, rules, shared_settings, store, users};
 use crate::spec::FilterSpec;
 use crate::spec::tree::Shortcut;
@@ -60,6 +61,7 @@ pub(crate) fn check(
         plans,
         bucket: None,
         settings,
+        replaces_upstream_headers: args.upstream_headers.or(UpstreamHeadersWord::Keep)? == UpstreamHeadersWord::Replace,
         store: storage.kind,
         on_store_failure: storage.on_failure,
         gateways: storage.gateways,

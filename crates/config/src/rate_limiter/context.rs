@@ -17,6 +17,7 @@ use crate::rate_limiter::for_all_routes::{RawLimiterHeaders, RawLimiterSettings}
 use crate::rate_limiter::shared_settings::{families, throw_on_limit};
 use crate::rate_limiter::value_enums::ErrorBodyWord;
 use crate::sections::redis::RawRedis;
+use crate::sections::server::ErrorFormatWord;
 use crate::spec::single_values::{header_name, refusal};
 
 /// Settings and registries that all limiters of one file share.
@@ -30,6 +31,8 @@ pub(crate) struct LimiterContext<'c> {
     pub(crate) throw_on_limit: bool,
     /// `filter.request-rate-limiter.error-body`.
     pub(crate) error_body: ErrorBodyWord,
+    /// `server.error-format`.
+    pub(crate) error_format: ErrorFormatWord,
     /// `filter.request-rate-limiter.on-store-failure`.
     pub(crate) on_store_failure: Option<OnStoreFailure>,
     /// `preflights`.
@@ -64,7 +67,7 @@ pub(crate) fn context<'c>(
     headers: &RawLimiterHeaders,
     redis: Option<&Spanned<RawRedis>>,
     key_resolvers: &'c KeyResolvers<'c>,
-    preflights: Preflights,
+    (preflights, error_format): (Preflights, ErrorFormatWord),
     diagnostics: &mut Diagnostics,
 ) -> LimiterContext<'c> {
     LimiterContext {
@@ -73,6 +76,7 @@ pub(crate) fn context<'c>(
         empty_key_status: refusal(settings.empty_key_status_code, StatusCode::FORBIDDEN, diagnostics),
         throw_on_limit: throw_on_limit(settings.throw_on_limit, diagnostics),
         error_body: settings.error_body.unwrap_or(ErrorBodyWord::Problem),
+        error_format,
         on_store_failure: settings.on_store_failure.map(Into::into),
         preflights,
         headers: header_names(headers, diagnostics),

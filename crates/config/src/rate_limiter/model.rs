@@ -22,6 +22,8 @@ pub struct RateLimiter {
     pub bucket: Option<String>,
     /// Key resolver, access lists, and settings of responses.
     pub settings: Settings,
+    /// True if rate limit headers of upstreams are removed.
+    pub replaces_upstream_headers: bool,
     /// Store of its buckets; `None`: Redis if configured.
     pub store: Option<StoreKind>,
     /// Decision while Redis is unreachable.

@@ -50,6 +50,7 @@ pub(super) fn settings(
         empty_key_status: empty_key_status?,
         headers: headers?,
         error_body: error_body?,
+        error_format: args.error_format.or(context.error_format)?.into(),
         enforcement: enforcement?,
         would_deny_header: args.would_deny_header.or(false)?,
         exempt,

@@ -42,6 +42,17 @@ pub(crate) enum ErrorBodyWord {
     Empty,
 }
 
+/// `upstream-headers`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum UpstreamHeadersWord {
+    /// Fields of upstreams follow those of the limiter.
+    Keep,
+    /// Fields of upstreams are removed.
+    Replace,
+}
+
 /// `atomicity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

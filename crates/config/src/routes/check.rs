@@ -141,6 +141,7 @@ fn name(node: &Node, position: usize) -> String {
 /// every cache, and its size if it has none. `at` is the place of the setting that adds the shared one.
 pub(crate) fn complete_caches(
     (raw, at): (&RawLocalResponseCache, Span),
+    status_name: Option<&str>,
     switches: &Switches,
     routes: &mut [Route],
     cors: &Cors,
@@ -163,6 +164,7 @@ pub(crate) fn complete_caches(
         let Some(cache) = caches(&mut route.filters).next() else { continue };
         // Cached responses depend on the route's filters and its CORS policy.
         let Definition { uri, predicates, filters, .. } = &route.definition;
+        cache.status_name = status_name.map(Into::into);
         cache.identity = hash_of((uri, predicates, filters, cors, cache.settings));
     }
     let mut unset: Vec<_> = routes.iter_mut().flat_map(|route| caches(&mut route.filters)).collect();

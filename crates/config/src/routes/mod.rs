@@ -10,4 +10,5 @@ pub(crate) mod metadata;
 pub(crate) mod model;
 pub(crate) mod raw_route;
 pub(crate) mod route;
+pub(crate) mod rpc;
 pub(crate) mod target;

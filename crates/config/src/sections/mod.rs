@@ -9,6 +9,7 @@ pub(crate) mod jwt;
 pub(crate) mod logs;
 pub(crate) mod management;
 pub(crate) mod memory;
+mod path_settings;
 pub(crate) mod proxy_protocol;
 pub(crate) mod redis;
 pub(crate) mod registries;

@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tollgate_routing::{PathRules, Separator};
+use tollgate_filters::refusal::ErrorFormat;
+use tollgate_routing::PathRules;
 
 use crate::de::defaults::{ALL_ADDRESSES, Flag, Or, Word, secs};
 use crate::de::ranged::{PositiveTime, Ranged};
@@ -14,6 +15,7 @@ use crate::de::units::{Address, Size, Time, Timeout};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::MaxHeaders;
 use crate::sections::memory::default_connections;
+use crate::sections::path_settings::PathSettings;
 use crate::sections::port_from;
 use crate::sections::proxy_protocol::ProxyProtocol;
 use crate::sections::tls::acme::{self, Acme, RawAcme};
@@ -78,6 +80,10 @@ pub struct Server {
     pub drain_delay: Or<Time, { secs(0) }>,
     /// Time in which a new process must serve after SIGUSR2. If it does not, it is ended and the old one goes on.
     pub handover_timeout: Or<PositiveTime, { secs(60) }>,
+    /// Responses that the gateway makes itself to clients of gRPC, gRPC-Web and Connect: `auto` is an error of the client's protocol, `http` the response that other clients get. Default {}; `http` in a Spring file, as in Spring.
+    pub error_format: Word<ErrorFormatWord>,
+    /// Name of the gateway in the fields `Proxy-Status` (RFC 9209) of responses that it makes itself for errors, and `Cache-Status` (RFC 9211) of `LocalResponseCache`: letters, digits, `-`, `.` and `_`. Default: no such fields.
+    proxy_status: Option<Spanned<String>>,
     /// Encoded separators in paths.
     path: PathSettings,
     /// PROXY protocol, with which load balancers that pass TCP through name the client. Default: none.
@@ -107,6 +113,27 @@ pub struct PlainHttp {
     pub port: Or<u16, 80>,
     /// Enables redirects of all requests to HTTPS, with status 308. If false, the port serves the same routes.
     pub redirect: Flag<true>,
+}
+
+/// Format of responses to clients of RPC protocols.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorFormatWord {
+    /// An error of the client's protocol.
+    #[default]
+    Auto,
+    /// The response that other clients get.
+    Http,
+}
+
+impl From<ErrorFormatWord> for ErrorFormat {
+    fn from(word: ErrorFormatWord) -> Self {
+        match word {
+            ErrorFormatWord::Auto => Self::Auto,
+            ErrorFormatWord::Http => Self::Http,
+        }
+    }
 }
 
 /// HTTP/2 settings.
@@ -174,6 +201,9 @@ impl Server {
         if let Some(protocol) = &mut self.proxy_protocol {
             protocol.value.check(protocol.span.key(), diagnostics);
         }
+        if let Some(name) = &self.proxy_status {
+            check_proxy_name(name, diagnostics);
+        }
         self.upgrade_protocols.iter().for_each(|name| check_upgrade(name, diagnostics));
         self
     }
@@ -192,6 +222,12 @@ impl Server {
                 .error(http.span.key(), format!("`server.port` and `server.http.port` are both {}", self.port.get()))
                 .help("HTTPS and HTTP have a port each, such as 443 and 80");
         }
+    }
+
+    /// Returns the name of the gateway in `Proxy-Status` and `Cache-Status`; `None` without these fields.
+    #[must_use]
+    pub fn proxy_status(&self) -> Option<&str> {
+        self.proxy_status.as_ref().map(|name| name.value.as_str())
     }
 
     /// Returns true if requests without TLS are redirected to HTTPS.
@@ -233,6 +269,16 @@ impl Server {
     }
 }
 
+/// Checks the name of the gateway, which is a token of a structured field (RFC 9651 §3.3.4).
+fn check_proxy_name(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
+    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.bytes().all(is_part) {
+        diagnostics
+            .error(name.span, format!("`{}` is no name for `Proxy-Status`", name.value))
+            .help("write letters, digits, `-`, `.` and `_`, such as `edge-1`; the first is a letter");
+    }
+}
+
 /// Checks the name of a protocol, with or without a version: `chat` or `chat/2`.
 fn check_upgrade(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
     let protocol = name.split('/').next().unwrap_or_default();
@@ -243,47 +289,5 @@ fn check_upgrade(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
             .help("remove it: the gateway itself speaks HTTP/2 and TLS with clients and upstreams");
     } else if protocol.is_empty() || !name.bytes().all(|b| is_token(b) || b == b'/') {
         diagnostics.error(name.span, format!("expected a protocol such as `chat`, found `{}`", name.value));
-    }
-}
-
-/// Encoded separators in paths.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
-struct PathSettings {
-    /// `%2F` in a path: `keep` it in its segment, `decode` it to a `/`, or `reject` the request with 400. Default {}, since upstreams differ; `keep` in a Spring file, as in Spring.
-    encoded_slash: Word<RawSeparator>,
-    /// `\` and `%5C` in a path: `keep`, `decode` or `reject`.
-    backslash: Word<RawSeparator>,
-}
-
-/// Treatment of a separator.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
-enum RawSeparator {
-    /// It stays encoded, and belongs to its segment.
-    Keep,
-    /// It becomes a `/`.
-    Decode,
-    /// The request is refused with 400.
-    #[default]
-    Reject,
-}
-
-impl PathSettings {
-    /// Returns the rules.
-    fn rules(&self) -> PathRules {
-        PathRules { encoded_slash: self.encoded_slash.0.into(), backslash: self.backslash.0.into() }
-    }
-}
-
-impl From<RawSeparator> for Separator {
-    fn from(raw: RawSeparator) -> Self {
-        match raw {
-            RawSeparator::Keep => Self::Keep,
-            RawSeparator::Decode => Self::Decode,
-            RawSeparator::Reject => Self::Reject,
-        }
     }
 }

@@ -10,7 +10,8 @@ use std::task::{Context, Poll, ready};
 use http::{Response, StatusCode};
 use tollgate_filters::context::{Degraded, LocalReply, RefusalDetail, Tunnel};
 
-use crate::gateway::respond::render;
+use crate::gateway::proxy_status;
+use crate::gateway::respond::{ErrorForm, render};
 use crate::http::body::Body;
 use crate::http::facts;
 use crate::http::failure::Failure;
@@ -23,7 +24,7 @@ use tollgate_transport::executor::spawn_boxed;
 /// Future of the response to one request.
 pub struct GatewayFuture {
     pub(super) progress: Progress,
-    pub(super) accepts_problem: bool,
+    pub(super) form: ErrorForm,
     pub(super) record: Option<Box<Record>>,
 }
 
@@ -77,11 +78,18 @@ impl GatewayFuture {
             {
                 record_detail(record, &response);
             }
-            render(&mut response, self.accepts_problem);
+            render(&mut response, self.form.accepts_problem);
+        }
+        if let Some(name) = &self.form.proxy_status {
+            proxy_status::add(name, &mut response);
+        }
+        let status = response.status();
+        if let Some(caller) = self.form.rpc.take() {
+            caller.translate(&mut response);
         }
         let mut record = self.record.take();
         if let Some(record) = &mut record {
-            record.answered(response.status(), reason);
+            record.answered(status, reason);
             if let Some(id) = record.request_id() {
                 id.set(response.headers_mut());
             }

@@ -10,12 +10,14 @@ mod generation;
 pub mod layer_context;
 pub mod limiter;
 mod log_line;
+mod proxy_status;
 mod recorded_store;
 mod reroute;
 mod resilience;
 pub mod respond;
 mod response_cache;
 mod route;
+mod rpc;
 pub mod sanitize;
 pub mod stack;
 mod traced_store;
@@ -32,13 +34,16 @@ use http::{HeaderMap, Method, Request, StatusCode, Version};
 use http_body::Body as _;
 use tokio::time::Instant;
 use tollgate_filters::context::{HasBody, RequestContext, UpgradeRequested};
+use tollgate_filters::refusal::WantsRefusal;
 
 use cors::{ClientTls, client_used_tls};
 pub use future::GatewayFuture;
 use future::{Progress, panic_failure};
 pub use generation::{Generation, SharedGeneration};
 use reroute::ReceivedFrom;
+use respond::ErrorForm;
 pub use route::{Route, RouteStack};
+use rpc::RpcCaller;
 use sanitize::{HeaderSummary, sanitize};
 pub use worker_state::{WorkerState, upstream_name};
 
@@ -84,7 +89,7 @@ impl Gateway {
         request: Request<Incoming>,
         connection: &ConnectionInfo,
         record: &mut Record,
-        accepts_problem: &mut bool,
+        form: &mut ErrorForm,
     ) -> Result<ResponseFuture, Failure> {
         let generation = &*self.generation.borrow();
         let (mut head, incoming) = request.into_parts();
@@ -98,6 +103,14 @@ impl Gateway {
         };
         let rules = &generation.trailer_rules;
         let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.handle);
+        // A refused request has no summary.
+        if sanitized.as_ref().map_or(true, |summary| summary.may_be_rpc) {
+            form.rpc = RpcCaller::of(&head, generation.config.server.error_format.0.into());
+        }
+        form.proxy_status.clone_from(&generation.proxy_status);
+        if form.rpc.is_some() || form.proxy_status.is_some() {
+            head.extensions.insert(WantsRefusal);
+        }
         let summary = sanitized?;
         if record.is_logged() {
             log_line::complete(generation, &head, &body, connection, record);
@@ -105,7 +118,7 @@ impl Gateway {
                 record.normalized(&head.uri);
             }
         }
-        *accepts_problem = summary.accepts_problem;
+        form.accepts_problem = summary.accepts_problem && form.rpc.is_none();
         match generation.own_endpoint(&head, connection) {
             Some(endpoint) => Ok(endpoint?.respond(Request::from_parts(head, body))),
             None => route(generation, head, body, summary, connection, is_trusted, record),
@@ -252,15 +265,14 @@ impl Handler for Gateway {
 
     fn handle(&self, request: Request<Incoming>, connection: &ConnectionInfo) -> GatewayFuture {
         let mut record = Record::new(Instant::now(), Arc::clone(&self.unrouted), request.method().clone());
-        let mut accepts_problem = false;
-        let outcome =
-            catch_unwind(AssertUnwindSafe(|| self.dispatch(request, connection, &mut record, &mut accepts_problem)));
+        let mut form = ErrorForm::default();
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.dispatch(request, connection, &mut record, &mut form)));
         let progress = match outcome {
             Ok(Ok(running)) => Progress::Running(running),
             Ok(Err(failure)) => Progress::Refused(Some(failure)),
             Err(panic) => Progress::Refused(Some(panic_failure(&*panic))),
         };
-        GatewayFuture { progress, accepts_problem, record: Some(record) }
+        GatewayFuture { progress, form, record: Some(record) }
     }
 
     fn record_refusal(&self, connection: &ConnectionInfo, status: StatusCode, detail: &'static str) {

@@ -36,7 +36,7 @@ pub(super) fn with_response_cache(
     let names: Vec<&str> = vary.iter().map(HeaderName::as_str).collect();
     let scope = format!("{route_id}#{:x}#{}", cache.identity, names.join(","));
     let layer = LocalResponseCacheLayer::new(scope, cache.settings, context.response_cache(route_id, cache));
-    let layer = layer.vary_by(vary);
+    let layer = layer.vary_by(vary).status_name(cache.status_name.clone());
     let outer = |response: Response<StoringBody<Body>>| response.map(Body::from);
     let cached = SharedService::new(MapResponse::new(layer.layer(service.clone()), outer));
     let position = filters.iter().position(is_cache).map_or(filters.len(), |at| at + 1);

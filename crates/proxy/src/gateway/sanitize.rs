@@ -6,13 +6,14 @@
 use std::borrow::Cow;
 
 use http::header::{
-    ACCEPT, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
+    ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST, HeaderValue, MAX_FORWARDS, TRANSFER_ENCODING, UPGRADE,
 };
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Uri, Version};
 use percent_encoding::{AsciiSet, percent_encode};
 
+use crate::gateway::rpc::{CONNECT_VERSION, is_rpc_type};
 use crate::http::failure::Failure;
 use crate::http::fields::{STANDARD_METHODS, has_underscore, is_forwarded, remove_fields};
 use tollgate_config::{Config, Underscores};
@@ -25,6 +26,8 @@ use tollgate_routing::{HostForm, PathRules, Separator, host_form, keeps_spelling
 pub struct HeaderSummary {
     /// True if the client accepts `application/problem+json`.
     pub accepts_problem: bool,
+    /// True if the client may speak an RPC protocol.
+    pub may_be_rpc: bool,
     /// True if the client waits for `100 Continue` before it sends its body.
     pub expects_continue: bool,
     /// True if there is an `Upgrade` field.
@@ -110,6 +113,8 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
             summary.lengths = summary.lengths.saturating_add(1);
         } else if name == ACCEPT {
             summary.accepts_problem = true; // parsed once, below
+        } else if name == CONTENT_TYPE {
+            summary.may_be_rpc |= is_rpc_type(value.as_bytes());
         } else if name == COOKIE {
             summary.cookies = summary.cookies.saturating_add(1);
         } else if name == TRANSFER_ENCODING {
@@ -125,6 +130,8 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
             return Err(Failure::BadRequest("a field name contains an underscore"));
         } else if is_forwarded(name) {
             summary.has_forwarded = true;
+        } else if name.as_str() == CONNECT_VERSION {
+            summary.may_be_rpc = true;
         }
     }
     summary.accepts_problem = summary.accepts_problem && prefers_problem(headers);

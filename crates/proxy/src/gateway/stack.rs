@@ -20,6 +20,7 @@ use crate::gateway::layer_context::LayerContext;
 use crate::gateway::respond::forward_failed;
 use crate::gateway::{limiter, resilience, response_cache};
 use crate::http::body::Body;
+use crate::http::fields::remove_fields;
 use crate::http::service::{ResponseFuture, SharedService};
 use crate::upstream::echo::echo;
 use crate::upstream::endpoints::RouteEndpoints;
@@ -100,6 +101,7 @@ fn stack(
     innermost: SharedService,
     context: &dyn LayerContext,
 ) -> SharedService {
+    let innermost = without_limits_of_upstream(filters, innermost);
     let drops_responses = filters.iter().any(|filter| filter.properties().drops_responses);
     let mut service =
         if drops_responses { SharedService::new(ReceivedHeadersLayer::default().layer(innermost)) } else { innermost };
@@ -126,6 +128,24 @@ fn stack(
         Some(max_bytes) => with_body_limit(max_bytes, service),
         None => service,
     }
+}
+
+/// Removes rate limit headers from the responses of `innermost`, if a limiter of `filters` replaces them.
+fn without_limits_of_upstream(filters: &[Filter], innermost: SharedService) -> SharedService {
+    let replaced: Vec<_> = filters
+        .iter()
+        .filter_map(|filter| if let Filter::RequestRateLimiter(limiter) = filter { Some(&**limiter) } else { None })
+        .filter(|limiter| limiter.replaces_upstream_headers)
+        .map(|limiter| limiter.settings.headers.clone())
+        .collect();
+    if replaced.is_empty() {
+        return innermost;
+    }
+    let replaced: Rc<[_]> = replaced.into();
+    SharedService::new(MapResponse::new(innermost, move |mut response: Response<Body>| {
+        remove_fields(response.headers_mut(), |name| replaced.iter().any(|names| names.contains(name)));
+        response
+    }))
 }
 
 /// Position of a filter in its route.

@@ -10,7 +10,7 @@ async fn a_panic_in_a_layer_ends_only_its_request_with_500() {
     let unrouted = Metrics::default().route(0, None);
     let future = |running: ResponseFuture| {
         let record = Record::new(Instant::now(), Arc::clone(&unrouted), Method::GET);
-        GatewayFuture { progress: Progress::Running(running), accepts_problem: false, record: Some(record) }
+        GatewayFuture { progress: Progress::Running(running), form: ErrorForm::default(), record: Some(record) }
     };
     let response = future(Box::pin(async { panic!("in a layer") })).await;
     assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);

@@ -18,6 +18,10 @@ use crate::http::body::Body;
 /// Future of a response. It cannot fail: every failure has become a response.
 pub type ResponseFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>>>;
 
+/// Response extension: the route has no upstream, and its filters make the response (`no:`).
+#[derive(Clone, Copy, Debug)]
+pub struct WithoutUpstream;
+
 /// Type-erased service. All clones share one instance.
 ///
 /// `tower::util::BoxCloneService` would copy all inner boxes on each clone, and a layer that waits for Redis clones
@@ -40,7 +44,11 @@ impl SharedService {
     /// Returns the innermost service of a route without an upstream (`no:`).
     #[must_use]
     pub fn empty() -> Self {
-        Self::new(service_fn(|_: Request<Body>| ready(Ok(Response::new(Body::default())))))
+        Self::new(service_fn(|_: Request<Body>| {
+            let mut response = Response::new(Body::default());
+            response.extensions_mut().insert(WithoutUpstream);
+            ready(Ok(response))
+        }))
     }
 
     /// Calls the service with `request`.

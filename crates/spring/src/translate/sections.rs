@@ -7,11 +7,16 @@ use tollgate_document::yaml::key::{canonical, same_name};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Keys that mean something else if a file lacks them: the value that means the same here, and why.
-const DEFAULTS: [(&[&str], &str, &str); 3] = [
+const DEFAULTS: [(&[&str], &str, &str); 4] = [
     (
         &["server", "path", "encoded-slash"],
         "keep",
         "As in Spring, encoded slashes are part of their segment; Tollgate's default is `reject`.",
+    ),
+    (
+        &["server", "error-format"],
+        "http",
+        "As in Spring, denied gRPC calls get HTTP 429, which clients retry at once; Tollgate's default is `auto`.",
     ),
     (&["httpclient", "response-timeout"], "-1", NO_TIMEOUT),
     (&["httpclient", "read-timeout"], "-1", NO_TIMEOUT),

@@ -132,6 +132,15 @@ impl Body {
         Self(BodyKind::Streamed(Streamed::Wrapped(Box::new(body), upload)))
     }
 
+    /// Returns the bytes of a body that is not streamed.
+    #[must_use]
+    pub fn whole(&self) -> Option<&Bytes> {
+        match &self.0 {
+            BodyKind::Full(bytes) => Some(bytes),
+            BodyKind::Streamed(_) => None,
+        }
+    }
+
     /// Returns the progress of the client's upload, if this is a client's body.
     #[must_use]
     pub fn upload(&self) -> Option<Rc<UploadProgress>> {
