@@ -67,6 +67,8 @@ pub mod fallback_headers;
 pub mod fault;
 pub mod filter;
 pub mod headers;
+#[cfg(any(feature = "local-response-cache", feature = "retry"))]
+mod http_date;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 pub mod key_resolver;

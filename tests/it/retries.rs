@@ -68,3 +68,35 @@ fn an_open_breaker_ends_the_retries_whatever_its_fallback_responds() {
         assert_eq!(get("/named"), [0, 4], "retried, since the exception of an open breaker is listed");
     }
 }
+
+#[test]
+fn retries_obey_retry_after_in_our_own_form_and_ignore_it_in_a_spring_file() {
+    let upstream = Upstream::start(|_| response(503, &[("Retry-After", "11")], b"later"));
+    let route = format!("routes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: [", upstream.uri());
+    for (yaml, attempts) in [
+        (format!("{route}Retry=2]}}]"), 1),
+        (format!("{route}{{name: Retry, args: {{retries: 2, retry-after: ignore}}}}]}}]"), 3),
+        (format!("filter.retry.retry-after: ignore\n{route}Retry=2]}}]"), 3),
+        (format!("spring.cloud.gateway.{route}Retry=2]}}]"), 3),
+    ] {
+        let before = upstream.requests().len();
+        let answer = Gateway::start(&yaml).get("/");
+        assert_eq!((answer.status, answer.header("retry-after")), (503, Some("11")), "{yaml}");
+        assert_eq!(upstream.requests().len() - before, attempts, "{yaml}");
+    }
+}
+
+#[test]
+fn a_retry_waits_for_the_time_that_the_upstream_names() {
+    let upstream = Upstream::start({
+        let seen = std::sync::atomic::AtomicBool::new(false);
+        move |_| match seen.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            false => response(503, &[("Retry-After", "1")], b"later"),
+            true => response(200, &[], b"now"),
+        }
+    });
+    let gateway = Gateway::filtering(&upstream.uri(), "[Retry=2]");
+    let started = std::time::Instant::now();
+    assert_eq!(gateway.get("/").text(), "now");
+    assert!(started.elapsed() >= std::time::Duration::from_secs(1), "{:?}", started.elapsed());
+}

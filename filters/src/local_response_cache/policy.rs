@@ -10,6 +10,7 @@ use http::{Method, StatusCode};
 
 use super::cache_control::{Directives, delta_seconds, elements};
 use super::reuse::NoCache;
+use crate::http_date::parse_date;
 
 /// The use of the cache for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,17 +91,6 @@ fn expires(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let now = date.unwrap_or(i64::try_from(unix_now).unwrap_or(i64::MAX));
     let lifetime = expires.to_str().ok().and_then(parse_date).map_or(0, |at| at.saturating_sub(now));
     Some(Duration::from_secs(u64::try_from(lifetime).unwrap_or(0)))
-}
-
-/// Parses a date in one of the three formats of RFC 9110 §5.6.7, to seconds since 1970.
-fn parse_date(date: &str) -> Option<i64> {
-    if let Ok(zoned) = jiff::fmt::rfc2822::parse(date) {
-        return Some(zoned.timestamp().as_second());
-    }
-    let civil = jiff::civil::DateTime::strptime("%A, %d-%b-%y %H:%M:%S GMT", date)
-        .or_else(|_| jiff::civil::DateTime::strptime("%a %b %e %H:%M:%S %Y", date))
-        .ok()?;
-    civil.to_zoned(jiff::tz::TimeZone::UTC).ok().map(|zoned| zoned.timestamp().as_second())
 }
 
 /// Returns true if the conditions in `request` say that the client has the stored response (RFC 9110 §13.2.2).

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tower::Service;
 use tower::retry::budget::Budget as _;
 
-use super::{Policy, RetryEvent};
+use super::{Delays, Policy, RetryEvent};
 use crate::context::Attempts;
 use crate::replay::{CarriedHeaders, Recording, ReplayBody, take_added_headers};
 
@@ -46,8 +46,8 @@ pub(super) struct NextAttempt<S, B> {
     recording: Recording<B>,
     policy: Arc<Policy>,
     attempts: Attempts,
-    /// The delay before the current attempt.
-    delay: Duration,
+    /// The backoff before the current attempt.
+    backoff: Duration,
     started: Instant,
     /// The body of the next attempt.
     body: Option<ReplayBody<B>>,
@@ -114,7 +114,7 @@ impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
             recording,
             policy,
             attempts,
-            delay: Duration::ZERO,
+            backoff: Duration::ZERO,
             started: Instant::now(),
             body: None,
             carried: None,
@@ -130,8 +130,9 @@ impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
         }
         let retries = self.attempts.retries();
         let has_retries = retries < policy.settings.retries;
-        let delay = has_retries.then(|| policy.delay_before(retries + 1, self.delay, self.started)).flatten();
-        let Some((delay, body)) = delay.zip(self.recording.replay()) else {
+        let delays = || policy.delays_before(retries + 1, self.backoff, self.started, response.headers());
+        let delays = has_retries.then(delays).flatten();
+        let Some((Delays { backoff, wait }, body)) = delays.zip(self.recording.replay()) else {
             policy.notify(RetryEvent::LimitReached);
             return None;
         };
@@ -140,9 +141,9 @@ impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
             return None;
         }
         policy.notify(RetryEvent::Retried);
-        tracing::debug!(status = response.status().as_u16(), ?delay, "retrying request");
+        tracing::debug!(status = response.status().as_u16(), delay = ?wait, "retrying request");
         self.attempts.note_retry();
-        self.delay = delay;
+        self.backoff = backoff;
         self.body = Some(body);
         // Headers that the previous attempt did not take precede those that filters added to its response.
         let mut unclaimed = Response::new(());
@@ -153,7 +154,7 @@ impl<S, B: Body<Data = Bytes>> NextAttempt<S, B> {
         let carried = CarriedHeaders::new(std::mem::take(unclaimed.headers_mut()));
         self.head.extensions.insert(carried.clone());
         self.carried = Some(carried);
-        Some(delay)
+        Some(wait)
     }
 
     fn request(&mut self) -> Option<Request<ReplayBody<B>>> {

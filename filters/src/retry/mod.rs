@@ -11,7 +11,7 @@
 //! | discarded responses | the upstream's headers are dropped, those of filters are kept ([`ReceivedHeadersLayer`](crate::replay::ReceivedHeadersLayer)) |
 //! | local responses | retried by status, except 5xx: another attempt would get the same response |
 //! | open breaker | retried only if [`Settings::faults`] has [`Fault::CircuitOpen`], with a fallback too |
-//! | `Retry-After` | ignored; the client gets the one of the last response |
+//! | `Retry-After` | ignored, or obeyed with [`Settings::obeys_retry_after`]; the client gets the one of the last response |
 //! | outages | a [`Budget`] limits the load that retries add to a failing upstream |
 //! | endpoints | [`Attempts`](crate::context::Attempts) in the request's extensions, so that the next attempt can use another endpoint |
 //! | several layers | one count of retries for all layers of a request; each retries while the count is below its own limit |
@@ -47,11 +47,11 @@ mod backoff;
 mod future;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::header::UPGRADE;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use tokio::time::Instant;
 use tower::Service;
@@ -62,6 +62,7 @@ pub use self::future::ResponseFuture;
 use crate::context::{LocalReply, UpgradeRequested};
 use crate::fault::{CircuitOpenFallback, Fault, FaultSet};
 use crate::filter::{Filter, FilterLayer};
+use crate::http_date::retry_after;
 use crate::replay::{ReplayBody, record};
 
 /// Conditions and limits of retries. The defaults are Spring Cloud Gateway's.
@@ -80,6 +81,9 @@ pub struct Settings {
     pub faults: FaultSet,
     /// Delays between attempts; `None` retries immediately.
     pub backoff: Option<Backoff>,
+    /// Waits as long as `Retry-After` of a response says, at least the backoff. A wait above the maximum delay of the backoff, or
+    /// above [`MAX_WAIT`] without one, ends the retries.
+    pub obeys_retry_after: bool,
     /// Time after the start of the request within which a retry may start (`timeout`).
     pub timeout: Option<Duration>,
     /// Maximum size of a recorded body in bytes.
@@ -122,9 +126,19 @@ struct Policy {
     on_event: Option<OnEvent>,
 }
 
+/// Delays before an attempt.
+struct Delays {
+    /// That of the backoff, from which the next one grows.
+    backoff: Duration,
+    /// The time to wait.
+    wait: Duration,
+}
+
 /// A hook that is called with each event.
 pub type OnEvent = Arc<dyn Fn(RetryEvent) + Send + Sync>;
 
+/// Longest wait that `Retry-After` can ask for if the backoff has no maximum.
+pub const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Time for which a request counts for the budget.
 const BUDGET_WINDOW: Duration = Duration::from_secs(10);
 
@@ -140,6 +154,7 @@ impl Default for Settings {
             faults: FaultSet::of_class("java.io.IOException")
                 .or(FaultSet::of_class("org.springframework.cloud.gateway.support.TimeoutException")),
             backoff: None,
+            obeys_retry_after: false,
             timeout: None,
             max_body_bytes: 64 * 1024,
             budget: Some(Budget::DEFAULT),
@@ -253,15 +268,19 @@ impl Policy {
         }
     }
 
-    /// Returns the delay before retry `number`, from 1; `None` if the retry would start after the timeout. `previous` is the
-    /// delay before the attempt that failed.
-    fn delay_before(&self, number: u32, previous: Duration, started: Instant) -> Option<Duration> {
-        let delay = match &self.settings.backoff {
-            Some(backoff) => backoff.delay(number, previous, fastrand::f64()),
-            None => Duration::ZERO,
-        };
-        let in_time = |timeout| started.elapsed().saturating_add(delay) <= timeout;
-        self.settings.timeout.is_none_or(in_time).then_some(delay)
+    /// Returns the delays before retry `number`, from 1: that of the backoff, and the one to wait. `None` if the retry would start
+    /// after the timeout, or later than the backoff allows. `previous` is the backoff before the attempt that failed, with a
+    /// response of the fields `headers`.
+    fn delays_before(&self, number: u32, previous: Duration, started: Instant, headers: &HeaderMap) -> Option<Delays> {
+        let backoff = self.settings.backoff.as_ref();
+        let delay = backoff.map_or(Duration::ZERO, |backoff| backoff.delay(number, previous, fastrand::f64()));
+        let told = self.settings.obeys_retry_after.then(|| retry_after(headers, SystemTime::now())).flatten();
+        if told.is_some_and(|told| told > backoff.and_then(|backoff| backoff.max).unwrap_or(MAX_WAIT)) {
+            return None;
+        }
+        let wait = delay.max(told.unwrap_or_default());
+        let in_time = |timeout| started.elapsed().saturating_add(wait) <= timeout;
+        self.settings.timeout.is_none_or(in_time).then_some(Delays { backoff: delay, wait })
     }
 }
 

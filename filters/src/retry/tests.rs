@@ -18,6 +18,8 @@ enum Step {
     Responds(u16),
     Fails(Fault),
     Rejects(u16),
+    /// Responds with `Retry-After`.
+    Later(u16, &'static str),
 }
 use Step::*;
 
@@ -42,6 +44,10 @@ async fn run(settings: Settings, request: Request<Full<Bytes>>, script: &'static
             let mut response = Response::new(());
             let status = match script[attempt.min(script.len() - 1)] {
                 Responds(status) => status,
+                Later(status, retry_after) => {
+                    response.headers_mut().insert("retry-after", HeaderValue::from_static(retry_after));
+                    status
+                }
                 Rejects(status) => {
                     response.extensions_mut().insert(LocalReply { reason: "test" });
                     status
@@ -164,6 +170,48 @@ async fn retries_are_delayed_and_none_starts_after_the_timeout() {
     let ran = run(settings, request(Method::GET, ""), &[Responds(503)]).await;
     assert_eq!((ran.bodies.len(), started.elapsed()), (3, Duration::from_millis(300)), "100 + 200, and not 400 more");
     assert_eq!(ran.events, [RetryEvent::Retried, RetryEvent::Retried, RetryEvent::LimitReached]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_waits_as_long_as_the_response_says_within_the_bound_of_the_backoff() {
+    let obeying = Settings { obeys_retry_after: true, ..Settings::default() };
+    let millis = Duration::from_millis;
+    let backoff = |first, max| Some(Backoff { first: millis(first), max, ..Backoff::default() });
+    for (case, settings, script, status, attempts, waited) in [
+        ("as told", obeying.clone(), &[Later(503, "2"), Responds(200)][..], 200, 2, millis(2_000)),
+        ("up to ten seconds", obeying.clone(), &[Later(503, "10"), Responds(200)], 200, 2, millis(10_000)),
+        ("not longer", obeying.clone(), &[Later(503, "11"), Responds(200)], 503, 1, millis(0)),
+        ("ignored", Settings::default(), &[Later(503, "11"), Responds(200)], 200, 2, millis(0)),
+        ("unreadable", obeying.clone(), &[Later(503, "soon"), Responds(200)], 200, 2, millis(0)),
+        (
+            "at least the backoff, which grows from itself",
+            Settings { backoff: backoff(1_500, None), ..obeying.clone() },
+            &[Later(503, "1"), Later(503, "4"), Responds(503), Responds(200)],
+            200,
+            4,
+            millis(1_500 + 4_000 + 6_000),
+        ),
+        (
+            "above the longest pause",
+            Settings { backoff: backoff(5, Some(millis(500))), ..obeying.clone() },
+            &[Later(503, "1"), Responds(200)],
+            503,
+            1,
+            millis(0),
+        ),
+        (
+            "within the timeout",
+            Settings { timeout: Some(millis(1_500)), ..obeying },
+            &[Later(503, "2"), Responds(200)],
+            503,
+            1,
+            millis(0),
+        ),
+    ] {
+        let started = Instant::now();
+        let ran = run(settings, request(Method::GET, ""), script).await;
+        assert_eq!((ran.status, ran.bodies.len(), started.elapsed()), (status, attempts, waited), "{case}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -19,6 +19,8 @@ pub(crate) struct RawFilterSettings {
     pub(crate) secure_headers: Option<Spanned<RawSecureHeaders>>,
     /// `LocalResponseCache` on all routes.
     pub(crate) local_response_cache: RawLocalResponseCache,
+    /// `Retry` on all routes.
+    pub(crate) retry: RawRetry,
     /// `RemoveJsonAttributesResponseBody` on all routes.
     pub(crate) remove_json_attributes_response_body: RawRemoveJsonAttributes,
 }
@@ -60,6 +62,26 @@ pub(crate) struct RawSecureHeaders {
     pub(crate) enable: Option<Vec<Spanned<String>>>,
     /// Names of headers not to add. Default: none.
     pub(crate) disable: Option<Vec<Spanned<String>>>,
+}
+
+/// Treatment of `Retry-After`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RetryAfterWord {
+    /// Retries wait for the backoff only.
+    Ignore,
+    /// Retries wait as long as the response says.
+    Obey,
+}
+
+/// Retries.
+#[derive(Debug, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(default, rename_all = "kebab-case")]
+pub(crate) struct RawRetry {
+    /// `Retry-After` of responses that are retried: `obey` or `ignore`. Default `obey`; in an application.yml `ignore`.
+    pub(crate) retry_after: Option<RetryAfterWord>,
 }
 
 /// Cache of responses.

@@ -11,6 +11,7 @@ use crate::de::argument_value::Given;
 use crate::de::spanned::Spanned;
 use crate::de::units::{described_by, read_by};
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::filters::for_all_routes::RetryAfterWord;
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
 use crate::sections::resilience::breaker::report_unknown_class;
@@ -60,6 +61,8 @@ struct RetryArgs {
     jitter: JitterArgs,
     /// Time after the request within which retries start. Default: no limit.
     timeout: Option<TimeArgument>,
+    /// `Retry-After` of a response that is retried: `obey` waits as it says, at least the pause, and ends the retries if that is longer than `backoff.maxBackoff`, or 10s without one; `ignore`. Default: `filter.retry.retry-after`.
+    retry_after: Option<RetryAfterWord>,
     /// Classes of statuses that are retried. Default `SERVER_ERROR`.
     series: Option<Vec<Series>>,
     /// Java exceptions that are retried. Default: `IOException` and the gateway's `TimeoutException`.
@@ -139,6 +142,7 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filte
     let args: RetryArgs = input.read(diagnostics)?;
     let at = input.spec.span;
     let default = retry::Settings::default();
+    let obeys = args.retry_after.or(input.context.filter.retry.retry_after).unwrap_or(RetryAfterWord::Obey);
     let backoff = backoff(&args, diagnostics);
     let budget = budget(&args.budget, at, diagnostics)?;
     let settings = retry::Settings {
@@ -148,6 +152,7 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filte
         faults: faults(args.exceptions.as_deref(), default.faults, diagnostics),
         statuses: args.statuses.into_iter().map(|status| status.0).collect(),
         backoff,
+        obeys_retry_after: obeys != RetryAfterWord::Ignore,
         timeout: args.timeout.map(|timeout| timeout.time),
         max_body_bytes: args.max_body_size.map_or(default.max_body_bytes, |size| size.0),
         budget: Some(budget),

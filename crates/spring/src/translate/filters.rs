@@ -14,7 +14,7 @@ pub(super) fn translate(root: &mut Node, explicit: &mut Explicit, diagnostics: &
     let [filter, cache] = CACHE;
     let is_shared = find(root, &[filter, cache, "enabled"]).and_then(|node| node.scalar()) == Some("true");
     let has_size = find(root, &[filter, cache, "size"]).is_some();
-    let mut has_cache = false;
+    let (mut has_cache, mut has_retry) = (false, false);
     each_filter(root, &mut |filter| {
         rename_hystrix(filter, explicit, diagnostics);
         let Some(component) = Component::read(filter) else { return };
@@ -24,9 +24,14 @@ pub(super) fn translate(root: &mut Node, explicit: &mut Explicit, diagnostics: &
                 report_cache(&component, is_shared, has_size, diagnostics);
             }
             "PrefixPath" | "SetPath" => drop_query(filter, &component, diagnostics),
+            "Retry" => has_retry = true,
             _ => report(&component, diagnostics),
         }
     });
+    if has_retry {
+        let reason = "As in Spring, retries ignore `Retry-After`; Tollgate's default is `obey`.";
+        explicit.add_missing(root, &[filter, "retry", "retry-after"], "ignore", reason);
+    }
     if has_cache {
         let reason = "As in Spring, the cache precedes all other filters.";
         explicit.add_missing(root, &[filter, cache, "position"], "first", reason);
