@@ -4,7 +4,8 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
 
-use crate::http2::raw::{END_STREAM, GOAWAY, HEADERS, OK, ORDINARY, RST_STREAM, Raw};
+use crate::http2::raw::{END_STREAM, GOAWAY, HEADERS, OK, ORDINARY, RST_STREAM, Raw, SETTINGS};
+use crate::proxy_protocol::{BALANCER, line, proxied};
 use crate::support::client::Connection;
 use crate::support::gateway::Gateway;
 use crate::support::upstream::{Upstream, read_request, response};
@@ -133,6 +134,28 @@ fn a_client_has_a_limited_number_of_streams_over_all_connections() {
         client.headers(1, END_STREAM, &ORDINARY);
         client.outcome() == (HEADERS, OK)
     });
+}
+
+#[test]
+fn streams_of_a_client_are_counted_by_the_address_of_its_proxy_header() {
+    let (upstream, answer) = prompted();
+    let settings = format!("max-streams-per-client: 1, proxy-protocol: {{trusted: [{BALANCER}]}}");
+    let gateway = gateway(&settings, &upstream.uri());
+    let open = |address: &str| {
+        let mut client = Raw(proxied(gateway.address, line(address) + "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+        client.frame(SETTINGS, 0, 0, &[]);
+        client.headers(1, END_STREAM, &ORDINARY);
+        client
+    };
+    let mut first = open("192.0.2.7");
+    eventually("the request arrived", || upstream.requests().len() == 1);
+    let refused = (RST_STREAM, REFUSED_STREAM.to_be_bytes().to_vec());
+    assert_eq!(open("192.0.2.7").until(&[HEADERS, RST_STREAM]), refused, "over all its connections");
+    let mut other = open("192.0.2.8");
+    eventually("the request of another client arrived", || upstream.requests().len() == 2);
+    answer.send(()).unwrap();
+    answer.send(()).unwrap();
+    assert_eq!([first.outcome(), other.outcome()], [(HEADERS, OK); 2]);
 }
 
 #[test]
