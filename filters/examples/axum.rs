@@ -11,14 +11,14 @@ use axum::extract::ConnectInfo;
 use axum::routing::get;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_limiter::rule::TokenBucket;
 
 fn app() -> Result<Router, Box<dyn Error>> {
-    let ten_an_hour = Rule::TokenBucket(TokenBucket::new(10, Duration::from_secs(3600), 10)?);
+    let ten_an_hour = TokenBucket::new(10, Duration::from_secs(3600), 10)?;
     let limiter = RequestRateLimiterLayer::builder()
         .rule(ten_an_hour)
         .key(KeyResolver::ip_from(|ConnectInfo(client): &ConnectInfo<SocketAddr>| client.ip()))
-        .build();
+        .build()?;
     Ok(Router::new().route("/", get(|| async { "hello\n" })).layer(limiter))
 }
 

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use tower::{Layer, Service};
 
+use super::builder::BuildError;
 use super::enforcement::Enforcement;
 use super::evaluate::Step;
 use super::event::OnVerdict;
@@ -17,7 +18,7 @@ use super::limits::{Limit, RuleSets, Settings};
 use crate::request_filter::RespondOr;
 use crate::wait::Admitted;
 use tollgate_limiter::rule::Rule;
-use tollgate_limiter::store::Store;
+use tollgate_limiter::store::{MAX_CHECKS, Store};
 
 /// Layer of [`RequestRateLimiter`]. All services of one layer, and all layers of one store and scope, share their
 /// buckets.
@@ -50,13 +51,23 @@ impl RequestRateLimiterLayer {
             cost: settings.cost.clone(),
             enforcement: Enforcement::FULL,
         };
-        Self::with_rules(&scope, RuleSets::single(limit), settings, store)
+        Self { limiter: Arc::new(Limiter::new(&scope, RuleSets::single(limit), settings, store)) }
     }
 
     /// Creates a limiter of several rules. `route` fills the placeholder of that name in [`ErrorBody::Template`](super::ErrorBody::Template).
-    #[must_use]
-    pub fn with_rules(route: &Arc<str>, rules: RuleSets, settings: Settings, store: Arc<dyn Store>) -> Self {
-        Self { limiter: Arc::new(Limiter::new(route, rules, settings, store)) }
+    ///
+    /// # Errors
+    /// A set has more than [`MAX_CHECKS`] rules, which a store cannot decide in one call.
+    pub fn with_rules(
+        route: &Arc<str>,
+        rules: RuleSets,
+        settings: Settings,
+        store: Arc<dyn Store>,
+    ) -> Result<Self, BuildError> {
+        match rules.longest() {
+            0..=MAX_CHECKS => Ok(Self { limiter: Arc::new(Limiter::new(route, rules, settings, store)) }),
+            count => Err(BuildError::TooManyRules(count)),
+        }
     }
 
     /// Calls `hook` with each verdict, for metrics.

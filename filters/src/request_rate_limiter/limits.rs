@@ -135,6 +135,12 @@ impl RuleSets {
         Self { default: vec![limit], plans: None }
     }
 
+    /// Returns the number of rules of the longest set.
+    pub(super) fn longest(&self) -> usize {
+        let plans = self.plans.iter().flat_map(|plans| &plans.sets).map(|(_, limits)| limits.len());
+        plans.fold(self.default.len(), usize::max)
+    }
+
     /// Returns every rule: those of the default set, then those of the plans in their order.
     ///
     /// The position of a rule here is its index in [`VerdictEvent::rule`](super::VerdictEvent::rule).

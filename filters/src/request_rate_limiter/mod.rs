@@ -32,20 +32,20 @@
 //!
 //! # A limiter in ten lines
 //!
-//! [`RequestRateLimiterLayer::builder`] needs a rule only. It counts by client address in a memory store of its own, and
-//! requests without an address share one bucket. `examples/axum.rs` is a complete axum service.
+//! [`RequestRateLimiterLayer::builder`] needs a rule and a key. It counts in a memory store of its own, and requests without
+//! a key share one bucket. `examples/axum.rs` is a complete axum service.
 //!
 //! ```
 //! use std::net::SocketAddr;
 //! # struct ConnectInfo<T>(T); // axum::extract::ConnectInfo
 //! use tollgate_filters::key_resolver::KeyResolver;
 //! use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-//! use tollgate_limiter::rule::{Rule, TokenBucket};
+//! use tollgate_limiter::rule::TokenBucket;
 //!
 //! let layer = RequestRateLimiterLayer::builder()
-//!     .rule(Rule::TokenBucket(TokenBucket::per_second(10, 20)?))
+//!     .rule(TokenBucket::per_second(10, 20)?)
 //!     .key(KeyResolver::ip_from(|ConnectInfo(client): &ConnectInfo<SocketAddr>| client.ip()))
-//!     .build();
+//!     .build()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -113,7 +113,7 @@ mod rule_set;
 mod settlement;
 
 pub use self::access::{AccessList, IdentityCheck};
-pub use self::builder::{Builder, MissingKey};
+pub use self::builder::{BuildError, Builder, MissingKey};
 pub use self::cost::{Cost, CostSource};
 pub use self::enforcement::Enforcement;
 pub use self::event::{OnVerdict, VerdictEvent, VerdictKind};

@@ -9,7 +9,6 @@ use super::Limit;
 use super::denial::Denial;
 use super::limits::Settings;
 use crate::headers::{CheckedRules, NamedRule, RateLimitHeaders};
-use tollgate_limiter::store::MAX_CHECKS;
 use tollgate_limiter::verdict::Verdict;
 
 /// Rules of one plan, with everything about them that is known at load.
@@ -33,7 +32,7 @@ impl RuleSet {
         settings: &Settings,
     ) -> Self {
         let bind = |limit: Limit| Limit { enforcement: limit.enforcement.and(settings.enforcement), ..limit };
-        let limits: Box<[Limit]> = limits.into_iter().take(MAX_CHECKS).map(bind).collect();
+        let limits: Box<[Limit]> = limits.into_iter().map(bind).collect();
         let rules: Vec<_> = limits
             .iter()
             .map(|limit| NamedRule { name: &limit.name, rule: &limit.rule, cost: limit.cost.tokens })

@@ -8,16 +8,26 @@ use std::time::Duration;
 use http::{Request, StatusCode};
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::{Builder, MissingKey, RequestRateLimiterLayer};
-use tollgate_limiter::rule::{Rule, TokenBucket};
+use tollgate_filters::request_rate_limiter::{BuildError, Builder, MissingKey, RequestRateLimiterLayer};
+use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
+use tollgate_limiter::store::MAX_CHECKS;
 use tollgate_limiter::store::memory::MemoryStore;
 use tower::{Layer, ServiceExt};
 
 use crate::support::{hello, values};
 
-fn builder() -> Builder<Rule> {
-    let two_an_hour = Rule::TokenBucket(TokenBucket::new(2, Duration::from_secs(3600), 2).unwrap());
-    RequestRateLimiterLayer::builder().rule(two_an_hour)
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn two_an_hour() -> Rule {
+    TokenBucket::new(2, HOUR, 2).unwrap().into()
+}
+
+fn keyed(key: KeyResolver) -> Builder<Vec<Rule>, KeyResolver> {
+    RequestRateLimiterLayer::builder().rule(two_an_hour()).key(key)
+}
+
+fn builder() -> Builder<Vec<Rule>, KeyResolver> {
+    keyed(KeyResolver::ip())
 }
 
 fn request(client: Option<&str>) -> Request<()> {
@@ -37,25 +47,25 @@ async fn statuses(layer: &RequestRateLimiterLayer, client: Option<&str>, times: 
 }
 
 #[tokio::test]
-async fn by_default_each_client_address_has_a_bucket() {
-    let layer = builder().build();
+async fn each_client_address_has_a_bucket() {
+    let layer = builder().build().unwrap();
     for client in ["192.0.2.1", "192.0.2.2"] {
         assert_eq!(statuses(&layer, Some(client), 3).await, [200, 200, 429], "{client}");
     }
 }
 
 #[tokio::test]
-async fn by_default_requests_without_an_address_share_one_bucket() {
-    let layer = builder().build();
+async fn by_default_requests_without_a_key_share_one_bucket() {
+    let layer = builder().build().unwrap();
     assert_eq!(statuses(&layer, None, 3).await, [200, 200, 429]);
     assert_eq!(statuses(&layer, Some("192.0.2.1"), 1).await, [200]);
 }
 
 #[tokio::test]
 async fn a_missing_key_is_allowed_or_denied_on_request() {
-    let allow = builder().missing_key(MissingKey::Allow).build();
+    let allow = builder().missing_key(MissingKey::Allow).build().unwrap();
     assert_eq!(statuses(&allow, None, 3).await, [200, 200, 200]);
-    let deny = builder().missing_key(MissingKey::Deny).build();
+    let deny = builder().missing_key(MissingKey::Deny).build().unwrap();
     assert_eq!(statuses(&deny, None, 1).await, [403]);
 }
 
@@ -63,7 +73,7 @@ async fn a_missing_key_is_allowed_or_denied_on_request() {
 async fn differing_keys_of_one_request_are_refused_under_every_rule_for_missing_keys() {
     for missing_key in [MissingKey::Share, MissingKey::Allow, MissingKey::Deny] {
         let key = KeyResolver::parse("header:x-user").unwrap();
-        let layer = builder().key(key).missing_key(missing_key).build();
+        let layer = keyed(key).missing_key(missing_key).build().unwrap();
         let request = Request::builder().header("x-user", "ada").header("x-user", "eve").body(()).unwrap();
         let response = layer.layer(hello(&Arc::default())).oneshot(request).await.unwrap();
         assert_eq!(response.status(), 403, "{missing_key:?}");
@@ -73,7 +83,7 @@ async fn differing_keys_of_one_request_are_refused_under_every_rule_for_missing_
 #[tokio::test]
 async fn limiters_of_one_store_share_buckets_by_name() {
     let store = Arc::new(MemoryStore::new(NonZeroUsize::new(100).unwrap()));
-    let layer = |name: &str| builder().name(name).key(KeyResolver::ip()).store(store.clone()).build();
+    let layer = |name: &str| builder().store(name, store.clone()).build().unwrap();
     assert_eq!(statuses(&layer("a"), Some("192.0.2.1"), 2).await, [200, 200]);
     assert_eq!(statuses(&layer("a"), Some("192.0.2.1"), 1).await, [429]);
     assert_eq!(statuses(&layer("b"), Some("192.0.2.1"), 1).await, [200]);
@@ -81,8 +91,41 @@ async fn limiters_of_one_store_share_buckets_by_name() {
 
 #[tokio::test]
 async fn cost_and_status_are_settings() {
-    let layer = builder().cost(2).status(StatusCode::SERVICE_UNAVAILABLE).build();
+    let layer = builder().cost(2).status(StatusCode::SERVICE_UNAVAILABLE).build().unwrap();
     assert_eq!(statuses(&layer, None, 2).await, [200, 503]);
     let response = layer.layer(hello(&Arc::default())).oneshot(request(Some("192.0.2.1"))).await.unwrap();
     assert_eq!(values(&response, "x-ratelimit-requested-tokens"), ["2"]);
+}
+
+#[tokio::test]
+async fn several_rules_are_decided_all_or_none() {
+    let five_a_day = FixedWindow::new(5, 24 * HOUR, Align::First).unwrap().into();
+    let rules = RequestRateLimiterLayer::builder().rules([five_a_day, two_an_hour()]);
+    let layer = rules.key(KeyResolver::ip()).build().unwrap();
+    assert_eq!(statuses(&layer, Some("192.0.2.1"), 3).await, [200, 200, 429]);
+    let response = layer.layer(hello(&Arc::default())).oneshot(request(Some("192.0.2.1"))).await.unwrap();
+    assert_eq!(values(&response, "x-ratelimit-remaining"), ["0"], "{:?}", response.headers());
+}
+
+#[test]
+fn a_limiter_that_cannot_apply_every_rule_is_an_error() {
+    for (count, expected) in [(0, Some(BuildError::NoRules)), (1, None), (MAX_CHECKS, None)]
+        .into_iter()
+        .chain([MAX_CHECKS + 1, 20].map(|count| (count, Some(BuildError::TooManyRules(count)))))
+    {
+        let rules = std::iter::repeat_n(two_an_hour(), count);
+        let built = RequestRateLimiterLayer::builder().rules(rules).key(KeyResolver::ip()).build();
+        assert_eq!(built.err(), expected, "{count} rules");
+    }
+}
+
+#[test]
+#[cfg(feature = "jwt")]
+fn claims_that_nothing_verifies_are_an_error() {
+    let alone = KeyResolver::parse("jwt:sub").unwrap();
+    let parts = KeyResolver::composite(vec![KeyResolver::ip(), alone.clone()]);
+    for key in [alone, parts] {
+        let name = key.to_string();
+        assert_eq!(keyed(key).build().err(), Some(BuildError::NeedsVerifier(name)));
+    }
 }

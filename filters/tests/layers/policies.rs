@@ -80,7 +80,7 @@ fn by_user() -> Settings {
 }
 
 fn layer(rules: RuleSets, settings: Settings, store: &Arc<Recording>) -> RequestRateLimiterLayer {
-    RequestRateLimiterLayer::with_rules(&"r".into(), rules, settings, Arc::clone(store) as Arc<dyn Store>)
+    RequestRateLimiterLayer::with_rules(&"r".into(), rules, settings, Arc::clone(store) as Arc<dyn Store>).unwrap()
 }
 
 fn from(user: &str) -> Request<()> {

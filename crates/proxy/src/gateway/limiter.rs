@@ -1,5 +1,6 @@
 //! `RequestRateLimiter` as a layer of the gateway: scopes, labels in metrics, metering of bodies.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Request, Response};
@@ -9,13 +10,15 @@ use tollgate_filters::request_rate_limiter::{
 };
 use tollgate_limiter::store::Store;
 use tollgate_limiter::verdict::Source;
-use tower::Layer;
 use tower::util::{MapRequest, MapResponse};
+use tower::{Layer, service_fn};
 
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::recorded_store::recorded;
+use crate::gateway::respond::forward_failed;
 use crate::gateway::traced_store::Traced;
 use crate::http::body::Body;
+use crate::http::failure::Failure;
 use crate::http::service::SharedService;
 use crate::instrumentation::traces::request::{is_current_sampled, report_verdict};
 use tollgate_config::{NamedLimit, Naming, RateLimiter};
@@ -36,8 +39,11 @@ pub(super) fn with_rate_limiter(
     let store: Arc<dyn Store> = context.store(limiter);
     let store = if context.logs_reasons() { recorded(store, &all) } else { store };
     let store: Arc<dyn Store> = if context.is_traced() { Traced::new(store, route, naming.scope()) } else { store };
-    let layer = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store)
-        .on_verdict(verdict_observer(naming, &all, context));
+    let Ok(layer) = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store) else {
+        // The configuration was checked: only a defect leads here. A limiter that cannot be built admits nothing.
+        return SharedService::new(service_fn(async |_| Ok::<_, Infallible>(forward_failed(Failure::Internal, None))));
+    };
+    let layer = layer.on_verdict(verdict_observer(naming, &all, context));
     let layer = if marks_refusals { layer } else { layer.without_local_reply() };
     let any_cost = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
     let inner =
