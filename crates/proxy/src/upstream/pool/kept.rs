@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// Takes back a connection after its response has been read to the end. If the rest of the request is still being sent, the
-    /// connection is kept after that, or closed after `timeout`.
+    /// connection is kept after that, or closed: after `timeout`, or when another request waits for its place.
     pub(in crate::upstream) fn release(self: &Rc<Self>, mut connection: Box<Connection>, timeout: Option<Duration>) {
         let Some(http1) = connection.http1() else { return };
         if !http1.finish() {
@@ -57,7 +57,11 @@ impl Pool {
         }
         let pool = Rc::clone(self);
         spawn_boxed(async move {
-            let _ = connection.finish_upload(timeout).await.map(|connection| pool.keep(connection));
+            let mut waiting = pool.waiting.subscribe();
+            tokio::select! {
+                connection = connection.finish_upload(timeout) => connection.map_or((), |connection| pool.keep(connection)),
+                _ = waiting.wait_for(|count| *count > 0) => {}
+            }
         });
     }
 

@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 
 pub use self::connection::{Connection, Sender};
 pub use self::dial::ConnectError;
@@ -47,6 +47,8 @@ pub struct Pool {
     is_http1: Cell<bool>,
     /// Limit of connections in use, with its semaphore.
     slots: RefCell<Option<(usize, Arc<Semaphore>)>>,
+    /// Number of requests that wait for a place among the connections.
+    waiting: watch::Sender<usize>,
     tls: OnceCell<TlsConnectors>,
     names: Rc<NameLookup>,
     /// HTTP/1.1 connections established before this second are checked before they are kept: they may be too old, or their
@@ -54,6 +56,22 @@ pub struct Pool {
     checked_before_secs: Cell<u64>,
     /// Seconds since the pool was created, advanced by [`Pool::tick`]. Reading a clock for each request would cost more.
     now_secs: Cell<u64>,
+}
+
+/// Request that waits for a place, counted until it is dropped.
+struct WaitingRequest<'p>(&'p watch::Sender<usize>);
+
+impl<'p> WaitingRequest<'p> {
+    fn new(waiting: &'p watch::Sender<usize>) -> Self {
+        waiting.send_modify(|count| *count += 1);
+        Self(waiting)
+    }
+}
+
+impl Drop for WaitingRequest<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
 }
 
 impl Pool {
@@ -71,6 +89,7 @@ impl Pool {
             connecting: Mutex::default(),
             is_http1: Cell::new(false),
             slots: RefCell::default(),
+            waiting: watch::Sender::default(),
             tls: OnceCell::new(),
             names: Rc::default(),
             checked_before_secs: Cell::new(0),
@@ -214,6 +233,7 @@ impl Pool {
     async fn permit(&self) -> Result<Option<OwnedSemaphorePermit>, ConnectError> {
         let Some(slots) = self.slots.borrow().as_ref().map(|(_, slots)| Arc::clone(slots)) else { return Ok(None) };
         let timeout = self.settings.borrow().acquire_timeout;
+        let _waiting = WaitingRequest::new(&self.waiting);
         let acquired = tokio::time::timeout(timeout, slots.acquire_owned()).await;
         acquired.ok().and_then(Result::ok).map(Some).ok_or(ConnectError::Exhausted)
     }
