@@ -54,6 +54,7 @@
 
 #[cfg(feature = "circuit-breaker")]
 pub mod circuit_breaker;
+pub mod client_certificate;
 #[cfg(feature = "concurrency-limiter")]
 pub mod concurrency_limiter;
 pub mod context;

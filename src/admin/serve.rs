@@ -101,7 +101,7 @@ async fn serve_client(stream: TcpStream, client: IpAddr, state: Arc<AdminState>,
     };
     match tokio::time::timeout(HEADER_TIMEOUT, Box::pin(ClientStream::handshake(stream, tls))).await {
         Ok(Ok((stream, _))) => {
-            let certificate = stream.client_certificate().map(CertificateNames::of);
+            let certificate = stream.client_chain().and_then(<[_]>::first).map(|own| CertificateNames::of(own));
             serve_connection(stream, Peer::Port { client, certificate }, state, slot).await;
         }
         Ok(Err(error)) => tracing::warn!(%client, %error, "tls handshake on the admin port failed"),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 
 use crate::cli::admin_client::{AdminClient, encoded, printable};
 use crate::cli::admin_connection::TlsFiles;
@@ -13,6 +15,7 @@ use crate::cli::report::{fail, json, warnings, write};
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
 use tollgate_config::{CommandLine, Loaded};
+use tollgate_proxy::http::client_certificate::CertifiedClient;
 
 /// Words of notes about settings that are skipped.
 const SKIPPED: &str = "are skipped: ";
@@ -36,6 +39,9 @@ pub(super) struct Arguments {
     /// Address of the TCP peer
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     peer: IpAddr,
+    /// Certificate of the client in PEM, as its TLS handshake would present it
+    #[arg(long, value_name = "FILE", conflicts_with = "live")]
+    client_cert: Option<PathBuf>,
     /// Query a running gateway; also show remaining tokens, endpoints and circuit breakers [default: 127.0.0.1:PORT with PORT from MANAGEMENT_SERVER_PORT, otherwise 9090]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
     live: Option<String>,
@@ -95,6 +101,13 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
         Err(error) => return Ok(fail(2, &error)),
     };
     request.peer = arguments.peer;
+    if let Some(path) = &arguments.client_cert {
+        let certificate = CertificateDer::from_pem_file(path).ok().and_then(|der| CertifiedClient::of(&der));
+        let Some(certificate) = certificate else {
+            return Ok(fail(2, &format!("`{}` is no certificate in PEM", path.display())));
+        };
+        request.certificate = Some(certificate);
+    }
     let explanation = if arguments.is_live() {
         match live(arguments, method, url) {
             Ok(explanation) => explanation,

@@ -28,10 +28,11 @@ use self::model::{Explanation, FilterTrace, ForwardedRequest, LocalResponse, Mat
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
 pub use self::rule::describe;
-use tollgate_config::{Audience, Config, Route, SecretValues};
+use tollgate_config::{Audience, Config, ForwardClientCert, Route, SecretValues};
 use tollgate_proxy::gateway::cors::reported_tls;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_proxy::http::body::Body;
+use tollgate_proxy::http::client_certificate::CertifiedClient;
 use tollgate_proxy::http::failure::Failure;
 use tollgate_proxy::upstream::forwarded::client_ip;
 use tollgate_proxy::upstream::headers::HeaderPolicy;
@@ -68,7 +69,7 @@ pub fn explain(config: &Config, secrets: &SecretValues, request: DryRunRequest) 
 
 /// Runs `request` through the routes of `config`, without side effects.
 pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSettings<'_>) -> Explanation {
-    let DryRunRequest { mut head, peer, chance } = request;
+    let DryRunRequest { mut head, peer, mut certificate, chance } = request;
     let mut explanation = Explanation::default();
     let is_https = head.uri.scheme_str() == Some("https");
     let is_trusted = config.forwarding.trusted_proxies.trusts(peer);
@@ -77,6 +78,12 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
         explanation.refused = Some(format!("{}{detail}", failure.reason()));
         return explanation;
+    }
+    if is_trusted && config.server.forward_client_cert == ForwardClientCert::ClientCert {
+        certificate = CertifiedClient::of_field(&head.headers).or(certificate);
+    }
+    if let Some(client) = certificate {
+        head.extensions.insert(client.names);
     }
     let scheme = if reported_tls(&head.headers).unwrap_or(is_https) { "https" } else { "http" };
     if config.management.on_traffic.as_ref().is_some_and(|endpoints| endpoints.owns(head.uri.path())) {

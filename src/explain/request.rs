@@ -6,6 +6,7 @@ use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Request};
 use thiserror::Error;
+use tollgate_proxy::http::client_certificate::CertifiedClient;
 
 /// Request of a dry run.
 #[derive(Debug)]
@@ -14,6 +15,8 @@ pub struct DryRunRequest {
     pub head: Parts,
     /// Address of the peer.
     pub peer: IpAddr,
+    /// Client by its certificate, over TLS.
+    pub certificate: Option<CertifiedClient>,
     /// Number from 0 to 2^64 - 1 for `Weight` predicates; [`new`](Self::new) draws it from the request.
     pub chance: u64,
 }
@@ -52,7 +55,7 @@ impl DryRunRequest {
         if !head.headers.contains_key(HOST) && head.uri.authority().is_none() {
             head.headers.insert(HOST, HeaderValue::from_static("localhost"));
         }
-        Ok(Self { head, peer: IpAddr::V4(Ipv4Addr::LOCALHOST), chance: draw(method, url, fields) })
+        Ok(Self { head, peer: IpAddr::V4(Ipv4Addr::LOCALHOST), certificate: None, chance: draw(method, url, fields) })
     }
 }
 

@@ -11,7 +11,12 @@ fn explained(yaml: &str, method: &str, url: &str, fields: &[(&str, &str)]) -> Ex
         request = request.header(*name, *value);
     }
     let head = request.body(()).unwrap().into_parts().0;
-    explain(&config, &SecretValues::NONE, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 0 }).unwrap()
+    explain(
+        &config,
+        &SecretValues::NONE,
+        DryRunRequest { head, peer: [10, 0, 0, 7].into(), certificate: None, chance: 0 },
+    )
+    .unwrap()
 }
 
 const ROUTES: &str = "

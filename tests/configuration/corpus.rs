@@ -72,7 +72,7 @@ fn explained(config: &Config, line: &str) -> Explanation {
         request = request.header("host", "localhost");
     }
     let head = request.body(()).unwrap().into_parts().0;
-    let dry = DryRunRequest { head, peer: [127, 0, 0, 1].into(), chance: 0 };
+    let dry = DryRunRequest { head, peer: [127, 0, 0, 1].into(), certificate: None, chance: 0 };
     let mut explanation = explain(config, &SecretValues::default(), dry).unwrap();
     for passed in &mut explanation.passed_over {
         passed.predicate.clear();

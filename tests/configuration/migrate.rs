@@ -36,8 +36,8 @@ fn explained(config: &Config, method: &str, host: &str, path: &str) -> Explanati
     let request = Request::builder().method(method).uri(path).header("host", host).header("x-id", "7");
     let request = request.header("x-user", "ada").header("x-api-key", "k").header("cookie", "session=s; group=a");
     let head = request.body(()).unwrap().into_parts().0;
-    let mut explanation =
-        explain(config, &SecretValues::NONE, DryRunRequest { head, peer: [10, 0, 0, 7].into(), chance: 4 }).unwrap();
+    let request = DryRunRequest { head, peer: [10, 0, 0, 7].into(), certificate: None, chance: 4 };
+    let mut explanation = explain(config, &SecretValues::NONE, request).unwrap();
     for passed in &mut explanation.passed_over {
         passed.predicate.clear();
         // The time goes on.

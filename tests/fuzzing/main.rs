@@ -74,6 +74,11 @@ fn clients_cannot_choose_the_forwarded_address() {
 }
 
 #[test]
+fn certificates_of_clients_have_one_reading() {
+    replay("client_certificate", targets::client_certificate::run);
+}
+
+#[test]
 fn headers_of_load_balancers_have_one_reading() {
     replay("proxy_header", targets::proxy_header::run);
 }

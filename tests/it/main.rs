@@ -20,6 +20,7 @@ mod cgroups;
 mod changed_limits;
 mod changed_lists;
 mod check_connect;
+mod client_certificates;
 mod client_connections;
 mod concurrency;
 mod concurrency_crash;

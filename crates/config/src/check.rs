@@ -13,6 +13,7 @@ use crate::model::{AccessLog, Config, Cors, Filter, Forwarding, LogOutput, Plain
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::sections::forwarding;
+use crate::sections::forwarding::ClientCertFields;
 use crate::sections::forwarding::trusted_proxies::trusted_proxies;
 use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{TrafficListener, management, request_series};
@@ -285,6 +286,7 @@ fn forwarding(raw: &RawConfig, switches: &Switches, diagnostics: &mut Diagnostic
         headers: raw.x_forwarded.headers(&raw.forwarded, diagnostics),
         trusted_proxies,
         underscores: raw.headers.underscores.0,
+        keeps_client_cert: raw.headers.client_cert.0 == ClientCertFields::Keep,
         via,
         remove_hop_by_hop,
         tunnels: !switches.is_off(ComponentKind::GlobalFilter, "WebsocketRouting"),

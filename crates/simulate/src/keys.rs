@@ -63,6 +63,7 @@ impl NeededKey {
                 KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Host => {}
                 KeySource::Method | KeySource::Route => {}
                 KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => {}
+                KeySource::Certificate(_) => {}
             }
         }
         (needs_client || !headers.is_empty()).then(|| Self::new(resolver, Origin::Request { needs_client, headers }))

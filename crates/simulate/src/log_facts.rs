@@ -68,6 +68,7 @@ impl LogFacts {
             KeySource::Header(name) => !self.has_header(name.as_str()),
             KeySource::Cookie(_) => !self.has_header("cookie"),
             KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => true,
+            KeySource::Certificate(_) => true,
             KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Route => false,
         });
         (!parts.is_empty()).then_some(LackingParts(parts))
@@ -135,6 +136,7 @@ pub(super) fn map_hint<'r>(sources: impl IntoIterator<Item = KeySource<'r>>) -> 
         KeySource::Cookie(_) => Some("header.Cookie=FIELD".to_owned()),
         KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Route => None,
         KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => None,
+        KeySource::Certificate(_) => None,
     });
     let items: Vec<_> = items.collect();
     if items.is_empty() { String::new() } else { format!(" (--map {})", items.join(",")) }

@@ -1,9 +1,16 @@
 //! Fields of certificates: expiry and names. The certificates are verified elsewhere, or are the gateway's own.
 
+mod subject;
+
+use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use sha2::{Digest as _, Sha256};
+use tollgate_filters::client_certificate::ClientCertificate;
+
+pub use self::subject::subject;
 
 /// Tag of `SEQUENCE` in DER.
 const SEQUENCE: u8 = 0x30;
@@ -34,11 +41,7 @@ impl CertificateNames {
     /// Reads the names of a certificate in DER. Unreadable names are left out.
     #[must_use]
     pub fn of(certificate: &[u8]) -> Self {
-        let mut names = Vec::new();
-        if read_names(certificate, &mut names).is_none() {
-            names.clear();
-        }
-        Self(names)
+        Self(names_of(certificate).into_iter().map(|(_, name)| name).collect())
     }
 
     /// Returns the first name: the common name if there is one.
@@ -54,13 +57,46 @@ impl CertificateNames {
     }
 }
 
+/// Returns the names and the digest of a certificate in DER. Unreadable names are left out.
+#[must_use]
+pub fn client_certificate(certificate: &[u8]) -> ClientCertificate {
+    let mut client = ClientCertificate { fingerprint: fingerprint(certificate), ..ClientCertificate::default() };
+    for (kind, name) in names_of(certificate) {
+        match kind {
+            URI => client.uris.push(name),
+            DNS => client.dns_names.push(name.to_ascii_lowercase()),
+            EMAIL => client.emails.push(name),
+            _ => client.common_names.push(name),
+        }
+    }
+    client
+}
+
+/// Returns the SHA-256 of a certificate in hexadecimal.
+fn fingerprint(certificate: &[u8]) -> String {
+    Sha256::digest(certificate).iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a `String` cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Returns the names of a certificate, each with the tag of its kind, or [`SEQUENCE`] for a common name. Empty if it cannot be read.
+fn names_of(certificate: &[u8]) -> Vec<(u8, String)> {
+    let mut names = Vec::new();
+    if read_names(certificate, &mut names).is_none() {
+        names.clear();
+    }
+    names
+}
+
 /// Adds the names of a certificate; `None` if it cannot be read.
-fn read_names(certificate: &[u8], names: &mut Vec<String>) -> Option<()> {
+fn read_names(certificate: &[u8], names: &mut Vec<(u8, String)>) -> Option<()> {
     let fields = from_validity(certificate)?;
     for (_, attributes) in elements(fields.get(1)?.1)? {
         let attribute = elements(first_of(attributes)?)?;
         if attribute.first()?.1 == COMMON_NAME {
-            add(attribute.get(1)?.1, names);
+            add(SEQUENCE, attribute.get(1)?.1, names);
         }
     }
     for (_, extensions) in fields.iter().filter(|(tag, _)| *tag == EXTENSIONS) {
@@ -72,7 +108,7 @@ fn read_names(certificate: &[u8], names: &mut Vec<String>) -> Option<()> {
             }
             for (tag, name) in elements(first_of(parts.last()?.1)?)? {
                 if [EMAIL, DNS, URI].contains(&tag) {
-                    add(name, names);
+                    add(tag, name, names);
                 }
             }
         }
@@ -80,11 +116,11 @@ fn read_names(certificate: &[u8], names: &mut Vec<String>) -> Option<()> {
     Some(())
 }
 
-fn add(name: &[u8], names: &mut Vec<String>) {
+fn add(kind: u8, name: &[u8], names: &mut Vec<(u8, String)>) {
     if let Ok(name) = std::str::from_utf8(name)
         && !name.is_empty()
     {
-        names.push(name.to_owned());
+        names.push((kind, name.to_owned()));
     }
 }
 

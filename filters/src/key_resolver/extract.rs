@@ -1,14 +1,16 @@
 //! Values of a request that key ids consist of.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use http::header::{
     ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST, ORIGIN, TRANSFER_ENCODING,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 
 use super::buffer::KeyBuf;
+use crate::client_certificate::{CertificatePart, VerifiedClient};
 use crate::context::HasBody;
 use crate::percent;
 use crate::repeated::Repeated;
@@ -154,6 +156,25 @@ pub(super) fn decoded<'a>(raw: &'a [u8], plus_is_space: bool, out: &'a mut KeyBu
         out.push(&[byte]);
     }
     out.as_bytes()
+}
+
+/// Returns the value of `part` of the client's certificate.
+pub(super) fn certificate(extensions: &Extensions, part: CertificatePart) -> Repeated<'_> {
+    let Some(VerifiedClient(certificate)) = extensions.get::<VerifiedClient>() else { return Repeated::Absent };
+    Repeated::of(certificate.values(part).iter().map(String::as_bytes), |one, other| one == other)
+}
+
+/// Returns a fingerprint in lower case and without colons, as certificates have it.
+pub(super) fn normal_fingerprint(id: &[u8]) -> Cow<'_, [u8]> {
+    if id.iter().any(|byte| *byte == b':' || byte.is_ascii_uppercase()) {
+        return id.iter().filter(|byte| **byte != b':').map(u8::to_ascii_lowercase).collect::<Vec<u8>>().into();
+    }
+    Cow::Borrowed(id)
+}
+
+/// Returns true for the text of a fingerprint.
+pub(super) fn is_fingerprint(id: &[u8]) -> bool {
+    id.len() == 64 && id.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// Start of the ids of preflights. Values of fields and cookies do not begin with a space, so that no key of a client is such

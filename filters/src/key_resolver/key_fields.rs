@@ -51,7 +51,7 @@ impl KeyFields {
             KeySource::Token(_) => {}
             KeySource::Client | KeySource::Extension | KeySource::Path | KeySource::Variable(_) => {}
             KeySource::Host | KeySource::Method | KeySource::Route => {}
-            KeySource::Principal | KeySource::Function => {}
+            KeySource::Principal | KeySource::Certificate(_) | KeySource::Function => {}
         }
     }
 

@@ -13,6 +13,7 @@
 //! | `method` | the request's method |
 //! | `route` | the id of the matched route: one bucket for all its clients |
 //! | `jwt:CLAIM` | a claim of the request's verified JSON Web Token; `a.b` is the member `b` of the claim `a` (feature `jwt`) |
+//! | `tls:san-uri` | a name of the client's certificate, or its digest: also `san-dns`, `san-email`, `subject-cn`, `fingerprint-sha256` |
 //! | `principal` | the user that an authenticating filter established |
 //!
 //! Other keys come from a function: [`KeyResolver::from_fn`] and [`KeyResolver::ip_from`].
@@ -21,7 +22,7 @@
 //! credentials ignores case, so `bearer x` and `BEARER  x` have the id of `Bearer x`: see [`KeyResolver::normal_id`]. If
 //! the value is missing or empty, the request has no key id, and the limiter's `deny-empty-key` decides.
 //!
-//! A header, parameter or cookie that occurs twice with different values gives no key id. Limiters always refuse such a
+//! A header, parameter, cookie or name of a certificate that occurs twice with different values gives no key id. Limiters always refuse such a
 //! request, even if they allow requests without a key id: an upstream may read the other value. [`KeyFields`] removes
 //! repetitions instead.
 //!

@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::credentials;
 use super::extract::IpPrefixes;
 use super::resolver::{KeyResolver, Kind};
+use crate::client_certificate::CertificatePart;
 
 /// Error of a text that names no key resolver.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -15,7 +16,7 @@ use super::resolver::{KeyResolver, Kind};
 pub enum KeyResolverError {
     /// Unknown name.
     #[error(
-        "unknown key resolver `{0}`; use ip, ip/V4/V6, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route, jwt:CLAIM or principal"
+        "unknown key resolver `{0}`; use ip, ip/V4/V6, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route, jwt:CLAIM, tls:san-uri or principal"
     )]
     Unknown(String),
     /// The name after the colon is missing.
@@ -30,6 +31,11 @@ pub enum KeyResolverError {
     /// This build lacks the feature `jwt`.
     #[error("key resolver `{0}` needs the feature `jwt`, which this build lacks")]
     NeedsJwt(String),
+    /// The text after `tls:` is no part of a certificate.
+    #[error(
+        "key resolver `{0}` names no part of a certificate; use tls:san-uri, tls:san-dns, tls:san-email, tls:subject-cn or tls:fingerprint-sha256"
+    )]
+    BadCertificatePart(String),
     /// The numbers after `ip/` are not prefix lengths.
     #[error("key resolver `{0}` needs the prefix lengths of IPv4 (1 to 32) and of IPv6 (1 to 128), as in `ip/24/56`")]
     BadPrefixes(String),
@@ -59,7 +65,7 @@ fn without_name(text: &str) -> Result<Kind, KeyResolverError> {
         "method" => Kind::Method,
         "route" => Kind::Route,
         "principal" => Kind::Principal,
-        "header" | "query" | "cookie" | "jwt" => return Err(KeyResolverError::MissingName(text.to_owned())),
+        "header" | "query" | "cookie" | "jwt" | "tls" => return Err(KeyResolverError::MissingName(text.to_owned())),
         _ => match text.strip_prefix("ip/") {
             Some(bits) => Kind::Ip(prefixes(bits).ok_or_else(|| KeyResolverError::BadPrefixes(text.to_owned()))?),
             None => return Err(KeyResolverError::Unknown(text.to_owned())),
@@ -70,7 +76,7 @@ fn without_name(text: &str) -> Result<Kind, KeyResolverError> {
 /// Parses `text`, which is `kind:name`.
 fn with_name(text: &str, kind: &str, name: &str) -> Result<Kind, KeyResolverError> {
     Ok(match (kind, name) {
-        ("header" | "query" | "cookie" | "path" | "jwt", "") => {
+        ("header" | "query" | "cookie" | "path" | "jwt" | "tls", "") => {
             return Err(KeyResolverError::MissingName(text.to_owned()));
         }
         ("header", name) => match HeaderName::from_bytes(name.as_bytes()) {
@@ -79,6 +85,10 @@ fn with_name(text: &str, kind: &str, name: &str) -> Result<Kind, KeyResolverErro
             Err(_) => return Err(KeyResolverError::BadHeaderName(text.to_owned())),
         },
         ("query", name) => Kind::Query(name.into()),
+        ("tls", name) => match CertificatePart::parse(name) {
+            Some(part) => Kind::Certificate(part),
+            None => return Err(KeyResolverError::BadCertificatePart(text.to_owned())),
+        },
         ("cookie", name) => Kind::Cookie(name.into()),
         #[cfg(feature = "jwt")]
         ("jwt", claim) => Kind::Jwt(Some(claim.into()), None),
@@ -115,6 +125,7 @@ impl fmt::Display for KeyResolver {
             Kind::Method => f.write_str("method"),
             Kind::Route => f.write_str("route"),
             Kind::Principal => f.write_str("principal"),
+            Kind::Certificate(part) => write!(f, "tls:{}", part.as_str()),
             #[cfg(feature = "jwt")]
             Kind::Jwt(None, _) => f.write_str("jwt"),
             #[cfg(feature = "jwt")]
@@ -148,6 +159,8 @@ mod tests {
             "method",
             "route",
             "principal",
+            "tls:san-uri",
+            "tls:fingerprint-sha256",
         ];
         for text in texts {
             assert_eq!(KeyResolver::parse(text).map(|resolver| resolver.to_string()), Ok(text.to_owned()));

@@ -8,6 +8,7 @@ use http::{Method, Request};
 use super::buffer::KeyBuf;
 use super::extract::{self, IpPrefixes};
 use super::resolver::{KeyResolver, Kind};
+use crate::client_certificate::CertificatePart;
 
 impl KeyResolver {
     /// Returns false if no request has the key id `id`, such as `bob` for addresses of clients.
@@ -24,7 +25,10 @@ impl KeyResolver {
             #[cfg(feature = "jwt")]
             Kind::Jwt(Some(_), _) => !id.is_empty(),
             Kind::Header(_) | Kind::Credentials(_) | Kind::Query(_) | Kind::Cookie(_) => !id.is_empty(),
-            Kind::Variable(_) | Kind::Route | Kind::Principal | Kind::Function(_) => !id.is_empty(),
+            Kind::Certificate(CertificatePart::Fingerprint) => extract::is_fingerprint(id),
+            Kind::Certificate(_) | Kind::Variable(_) | Kind::Route | Kind::Principal | Kind::Function(_) => {
+                !id.is_empty()
+            }
             Kind::Composite(parts) => is_composite(parts, id),
             Kind::OrShared(resolver) => id.is_empty() || resolver.can_return(id),
             Kind::OrPreflight(resolver) => extract::is_preflight_id(id) || resolver.can_return(id),

@@ -10,6 +10,7 @@ use super::buffer::KeyBuf;
 use super::credentials;
 use super::extract::{self, IpPrefixes};
 use super::function::{AddressFn, KeyFn, RequestHead, UserFn};
+use crate::client_certificate::CertificatePart;
 use crate::context::RequestContext;
 use crate::cookie;
 #[cfg(feature = "jwt")]
@@ -34,6 +35,7 @@ pub(super) enum Kind {
     Method,
     Route,
     Principal,
+    Certificate(CertificatePart),
     /// Claim of a verified token; without a claim, one id for all valid tokens.
     #[cfg(feature = "jwt")]
     Jwt(Option<Box<str>>, Option<Arc<Verifier>>),
@@ -203,6 +205,7 @@ impl KeyResolver {
             Kind::Method => request.method().as_str().as_bytes(),
             Kind::Route => context()?.route_id.as_deref()?.as_bytes(),
             Kind::Principal => context()?.principal.as_deref()?.as_bytes(),
+            Kind::Certificate(part) => extract::certificate(request.extensions(), *part).one()?,
             #[cfg(feature = "jwt")]
             Kind::Jwt(None, verifier) => verifier.as_ref()?.accepts(request.headers()).then_some(&b"token"[..])?,
             #[cfg(feature = "jwt")]
@@ -237,6 +240,8 @@ impl KeyResolver {
     pub fn normal_id<'i>(&self, id: &'i [u8]) -> Cow<'i, [u8]> {
         match &self.0 {
             Kind::Credentials(_) => credentials::normal_id(id),
+            Kind::Certificate(CertificatePart::Fingerprint) => extract::normal_fingerprint(id),
+            Kind::Certificate(_) => Cow::Borrowed(id),
             Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.normal_id(id),
             #[cfg(feature = "jwt")]
             Kind::Jwt(..) => Cow::Borrowed(id),

@@ -10,6 +10,7 @@ use http::{HeaderName, Request};
 use super::buffer::KeyBuf;
 use super::extract;
 use super::resolver::{KeyResolver, Kind};
+use crate::client_certificate::CertificatePart;
 use crate::cookie;
 #[cfg(feature = "jwt")]
 use crate::jwt::Verifier;
@@ -47,6 +48,8 @@ pub enum KeySource<'r> {
     Route,
     /// User that an authenticating filter established.
     Principal,
+    /// Certificate of the client.
+    Certificate(CertificatePart),
     /// JSON Web Token that a verifier checks; `None`: nothing does.
     Token(Option<&'r Verifier>),
     /// Function of a program that uses this library.
@@ -71,6 +74,7 @@ impl KeyResolver {
             Kind::Method => KeySource::Method,
             Kind::Route => KeySource::Route,
             Kind::Principal => KeySource::Principal,
+            Kind::Certificate(part) => KeySource::Certificate(*part),
             #[cfg(feature = "jwt")]
             Kind::Jwt(_, verifier) => KeySource::Token(verifier.as_deref()),
             Kind::Function(_) => KeySource::Function,
@@ -131,7 +135,7 @@ impl KeyResolver {
             KeySource::Token(_) => None,
             KeySource::Client | KeySource::Extension | KeySource::Query(_) | KeySource::Path => None,
             KeySource::Variable(_) | KeySource::Host | KeySource::Method | KeySource::Route => None,
-            KeySource::Principal | KeySource::Function => None,
+            KeySource::Principal | KeySource::Certificate(_) | KeySource::Function => None,
         };
         self.parts().into_iter().filter_map(name).collect()
     }
@@ -159,6 +163,7 @@ impl KeyResolver {
             #[cfg(not(feature = "jwt"))]
             KeySource::Token(_) => false,
             KeySource::Client | KeySource::Extension | KeySource::Path | KeySource::Variable(_) => false,
+            KeySource::Certificate(part) => extract::certificate(request.extensions(), part) == Repeated::Differing,
             KeySource::Host | KeySource::Method | KeySource::Route => false,
             KeySource::Principal | KeySource::Function => false,
         })

@@ -13,9 +13,10 @@ pub(super) type Key = [u8; 32];
 
 /// Request fields that always distinguish responses: a response is only for requests with the same credentials, under
 /// the same origin as trusted proxies report it.
-const ALWAYS_VARY: [HeaderName; 6] = [
+const ALWAYS_VARY: [HeaderName; 7] = [
     AUTHORIZATION,
     COOKIE,
+    HeaderName::from_static("client-cert"),
     RANGE,
     IF_RANGE,
     HeaderName::from_static("front-end-https"),
@@ -119,6 +120,8 @@ mod tests {
             key("/a", &[("host", "x")], &[]),
             key("/a", &[("authorization", "x")], &[]),
             key("/a", &[("cookie", "x")], &[]),
+            key("/a", &[("client-cert", ":x:")], &[]),
+            key("/a", &[("x-forwarded-client-cert", "Hash=x")], &[]),
             key("/a", &[("cookie", "x"), ("cookie", "y")], &[]),
             key("/a", &[("cookie", "xy")], &[]),
             key("/a", &[("range", "bytes=0-1")], &[]),

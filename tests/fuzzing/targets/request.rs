@@ -14,7 +14,7 @@ use super::path::is_normal;
 
 pub fn run(bytes: &[u8]) {
     for (underscores, path) in [(Underscores::Reject, PathRules::STRICT), (Underscores::Drop, PathRules::default())] {
-        let rules = SanitizeRules { underscores, path };
+        let rules = SanitizeRules { underscores, keeps_client_cert: false, path };
         let Some(mut head) = parse(bytes) else { return };
         let chunks = head.headers.contains_key(TRANSFER_ENCODING);
         let is_trusted = bytes.len().is_multiple_of(2);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
+    KeyUsagePurpose, SanType,
 };
 use tempfile::TempDir;
 
@@ -55,6 +55,18 @@ impl Certificates {
     pub fn sign_for(&self, name: &str, hosts: &[&str]) -> (PathBuf, PathBuf) {
         let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
         self.sign(name, CertificateParams::new(hosts).unwrap(), ExtendedKeyUsagePurpose::ServerAuth);
+        (self.file(&format!("{name}.pem")), self.file(&format!("{name}.key")))
+    }
+
+    /// Generates the certificate of a client with these URIs, DNS names and e-mail addresses, in the files `name.pem` and
+    /// `name.key`. Returns their paths.
+    pub fn sign_client(&self, name: &str, uris: &[&str], dns_names: &[&str], emails: &[&str]) -> (PathBuf, PathBuf) {
+        let mut params = CertificateParams::default();
+        let text = |text: &str| text.try_into().unwrap();
+        params.subject_alt_names.extend(uris.iter().map(|uri| SanType::URI(text(uri))));
+        params.subject_alt_names.extend(dns_names.iter().map(|name| SanType::DnsName(text(name))));
+        params.subject_alt_names.extend(emails.iter().map(|address| SanType::Rfc822Name(text(address))));
+        self.sign(name, params, ExtendedKeyUsagePurpose::ClientAuth);
         (self.file(&format!("{name}.pem")), self.file(&format!("{name}.key")))
     }
 

@@ -39,6 +39,7 @@ pub use crate::sections::server::{Server, ServerHttp2};
 pub use crate::sections::tls::acme::Acme;
 pub use crate::sections::tls::challenges::{ACME_TLS, ChallengeAnswer, challenge_response};
 pub use crate::sections::tls::client::{Identity, Tls, TlsVersion, Trust};
+pub use crate::sections::tls::client_auth::ForwardClientCert;
 pub use crate::sections::tls::server::ServerTls;
 pub use crate::sections::upstreams::balance::Balance;
 pub use crate::sections::upstreams::discovered::ServiceQuery;

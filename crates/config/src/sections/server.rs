@@ -19,6 +19,7 @@ use crate::sections::path_settings::PathSettings;
 use crate::sections::port_from;
 use crate::sections::proxy_protocol::ProxyProtocol;
 use crate::sections::tls::acme::{self, Acme, RawAcme};
+use crate::sections::tls::client_auth::ForwardClientCert;
 #[cfg(test)]
 use crate::sections::tls::server::RawServerSsl;
 use crate::sections::tls::server::{self, ServerTls};
@@ -99,6 +100,9 @@ pub struct Server {
     /// Certificates from an ACME server.
     #[serde(skip)]
     pub acme: Option<Acme>,
+    /// Fields that tell upstreams of a client's certificate.
+    #[serde(skip)]
+    pub forward_client_cert: ForwardClientCert,
     /// TLS, from `ssl` and `acme`; `None`: clear text.
     #[serde(skip)]
     pub tls: Option<ServerTls>,
@@ -195,7 +199,8 @@ impl Server {
             Some((acme::check(&raw, raw.span.key(), self.http.is_some(), diagnostics).ok()?, raw.span.key()))
         });
         self.acme = acme.as_ref().map(|(acme, _)| acme.clone());
-        self.tls = server::check(self.ssl.take().as_deref(), acme, self.http2.enabled.get(), diagnostics);
+        (self.tls, self.forward_client_cert) =
+            server::check(self.ssl.take().as_deref(), acme, self.http2.enabled.get(), diagnostics);
         let is_clear = self.tls.is_none() && !diagnostics.has_errors_since(mark);
         self.check_http(is_clear, diagnostics);
         if let Some(protocol) = &mut self.proxy_protocol {

@@ -10,8 +10,9 @@ use std::task::{Context, Poll, ready};
 use http::{Response, StatusCode};
 use tollgate_filters::context::{Degraded, LocalReply, RefusalDetail, Tunnel};
 
+use crate::gateway::error_form::ErrorForm;
 use crate::gateway::proxy_status;
-use crate::gateway::respond::{ErrorForm, render};
+use crate::gateway::respond::render;
 use crate::http::body::Body;
 use crate::http::facts;
 use crate::http::failure::Failure;

@@ -245,6 +245,7 @@ impl Generation {
             started: record.started().into_std(),
             client: client_ip(connection.peer.ip(), &head.headers, &self.trusted_proxies),
             is_tls: connection.tls,
+            subject: connection.certificate.as_ref().map(|certificate| &*certificate.client.subject),
             route: route.map(|route| &*route.id),
             pattern: patterns.iter().find(|(pattern, _)| pattern.matches(path, true)).map(|(_, text)| &**text),
         };

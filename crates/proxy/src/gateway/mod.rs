@@ -3,8 +3,10 @@
 //! [`mod@sanitize`] → route table ([`Generation`]) → [`stack`] → upstream. [`WorkerState`] builds a generation from
 //! each configuration; [`respond`] turns failures into responses.
 
+mod client_certificates;
 pub mod cors;
 mod declare;
+mod error_form;
 mod future;
 mod generation;
 pub mod layer_context;
@@ -34,16 +36,14 @@ use http::{HeaderMap, Method, Request, StatusCode, Version};
 use http_body::Body as _;
 use tokio::time::Instant;
 use tollgate_filters::context::{HasBody, RequestContext, UpgradeRequested};
-use tollgate_filters::refusal::WantsRefusal;
 
 use cors::{ClientTls, client_used_tls};
+use error_form::ErrorForm;
 pub use future::GatewayFuture;
 use future::{Progress, panic_failure};
 pub use generation::{Generation, SharedGeneration};
 use reroute::ReceivedFrom;
-use respond::ErrorForm;
 pub use route::{Route, RouteStack};
-use rpc::RpcCaller;
 use sanitize::{HeaderSummary, sanitize};
 pub use worker_state::{WorkerState, upstream_name};
 
@@ -103,14 +103,7 @@ impl Gateway {
         };
         let rules = &generation.trailer_rules;
         let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.handle);
-        // A refused request has no summary.
-        if sanitized.as_ref().map_or(true, |summary| summary.may_be_rpc) {
-            form.rpc = RpcCaller::of(&head, generation.config.server.error_format.0.into());
-        }
-        form.proxy_status.clone_from(&generation.proxy_status);
-        if form.rpc.is_some() || form.proxy_status.is_some() {
-            head.extensions.insert(WantsRefusal);
-        }
+        *form = ErrorForm::of(generation, &mut head, sanitized.as_ref().ok());
         let summary = sanitized?;
         if record.is_logged() {
             log_line::complete(generation, &head, &body, connection, record);
@@ -118,7 +111,9 @@ impl Gateway {
                 record.normalized(&head.uri);
             }
         }
-        form.accepts_problem = summary.accepts_problem && form.rpc.is_none();
+        if connection.certificate.is_some() || is_trusted {
+            client_certificates::identify(generation, &mut head, connection, is_trusted, record);
+        }
         match generation.own_endpoint(&head, connection) {
             Some(endpoint) => Ok(endpoint?.respond(Request::from_parts(head, body))),
             None => route(generation, head, body, summary, connection, is_trusted, record),

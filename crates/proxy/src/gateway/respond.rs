@@ -9,20 +9,8 @@ use serde_json::json;
 use tollgate_filters::context::LocalReply;
 use tollgate_filters::fault::Fault;
 
-use crate::gateway::rpc::RpcCaller;
 use crate::http::body::Body;
 use crate::http::failure::Failure;
-
-/// Form of the responses that the gateway makes itself.
-#[derive(Debug, Default)]
-pub struct ErrorForm {
-    /// True if the client accepts `application/problem+json`.
-    pub(super) accepts_problem: bool,
-    /// The client, if it speaks an RPC protocol.
-    pub(super) rpc: Option<Box<RpcCaller>>,
-    /// Name of the gateway in `Proxy-Status`; `None` without that field.
-    pub(super) proxy_status: Option<Arc<str>>,
-}
 
 impl Failure {
     /// Returns true if the connection closes after the response, because the end of the request is unknown or not read.

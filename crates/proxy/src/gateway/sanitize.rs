@@ -15,8 +15,8 @@ use percent_encoding::{AsciiSet, percent_encode};
 
 use crate::gateway::rpc::{CONNECT_VERSION, is_rpc_type};
 use crate::http::failure::Failure;
-use crate::http::fields::{STANDARD_METHODS, has_underscore, is_forwarded, remove_fields};
-use tollgate_config::{Config, Underscores};
+use crate::http::fields::{STANDARD_METHODS, has_underscore, is_client_cert, is_forwarded, remove_fields};
+use tollgate_config::{Config, ForwardClientCert, Underscores};
 use tollgate_filters::context::ReceivedPath;
 use tollgate_filters::reply::prefers_problem;
 use tollgate_routing::{HostForm, PathRules, Separator, host_form, keeps_spelling, normalize_by, normalize_host};
@@ -46,6 +46,8 @@ pub struct HeaderSummary {
 pub struct SanitizeRules {
     /// Treatment of field names with underscores.
     pub underscores: Underscores,
+    /// Keeps `Client-Cert` and `Client-Cert-Chain` of peers that are not trusted.
+    pub keeps_client_cert: bool,
     /// Treatment of encoded separators in paths.
     pub path: PathRules,
 }
@@ -54,7 +56,13 @@ impl SanitizeRules {
     /// Returns the rules of `config`.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self { underscores: config.forwarding.underscores, path: config.server.path_rules() }
+        Self {
+            underscores: config.forwarding.underscores,
+            // A field of the gateway's own must not be mistaken for one of a client.
+            keeps_client_cert: config.forwarding.keeps_client_cert
+                && config.server.forward_client_cert == ForwardClientCert::Off,
+            path: config.server.path_rules(),
+        }
     }
 }
 
@@ -79,7 +87,8 @@ pub fn sanitize(head: &mut Parts, rules: SanitizeRules, is_trusted: bool) -> Res
         return Err(Failure::BadRequest("a field value begins or ends with whitespace"));
     }
     if summary.has_forwarded && !is_trusted {
-        remove_fields(&mut head.headers, is_forwarded);
+        let keeps = rules.keeps_client_cert;
+        remove_fields(&mut head.headers, |name| is_forwarded(name) || (!keeps && is_client_cert(name)));
     }
     if !check_host(head, summary)? && !normalize_host_field(&mut head.headers) {
         return Err(Failure::Ambiguous("the Host field is not host[:port]"));
@@ -128,7 +137,7 @@ fn summarize(headers: &HeaderMap, underscores: Underscores) -> Result<HeaderSumm
             summary.has_upgrade = true;
         } else if underscores == Underscores::Reject && has_underscore(name) {
             return Err(Failure::BadRequest("a field name contains an underscore"));
-        } else if is_forwarded(name) {
+        } else if is_forwarded(name) || is_client_cert(name) {
             summary.has_forwarded = true;
         } else if name.as_str() == CONNECT_VERSION {
             summary.may_be_rpc = true;

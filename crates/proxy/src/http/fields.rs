@@ -31,6 +31,12 @@ pub fn is_forwarded(name: &HeaderName) -> bool {
     name == FORWARDED || name.as_str().starts_with("x-forwarded-")
 }
 
+/// Returns true for the fields by which proxies tell of a client's certificate (RFC 9440).
+#[must_use]
+pub fn is_client_cert(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "client-cert" | "client-cert-chain")
+}
+
 /// Removes the fields for whose names `is_removed` is true.
 pub fn remove_fields(headers: &mut HeaderMap, is_removed: impl Fn(&HeaderName) -> bool) {
     let removed: Vec<HeaderName> = headers.keys().filter(|name| is_removed(name)).cloned().collect();

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 use tower::BoxError;
 
 use crate::http::body::Incoming;
+use crate::http::client_certificate::PeerCertificate;
 use crate::http::proxy_header::{HeaderFailure, ProxyHeader};
 use crate::http::upgrade::TunnelClient;
 
@@ -46,6 +47,8 @@ pub struct ConnectionInfo {
     pub peer: SocketAddr,
     /// PROXY header with which the connection began.
     pub proxy_header: Option<Rc<ProxyHeader>>,
+    /// Certificate of the client, which the TLS handshake has verified.
+    pub certificate: Option<Rc<PeerCertificate>>,
     /// Local address.
     pub local: Option<SocketAddr>,
     /// True under TLS.

@@ -6,6 +6,7 @@
 
 pub mod attempts;
 pub mod body;
+pub mod client_certificate;
 pub mod deadline;
 pub mod facts;
 pub mod failure;

@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 use tollgate_config::ProxyProtocol;
 use tollgate_transport::executor::spawn_boxed;
 
+use crate::http::client_certificate::PeerCertificate;
 use crate::http::handler::{ConnectionHandle, ConnectionInfo, Handler};
 use crate::http::upgrade::TunnelClient;
 use crate::server::activity::{Activity, ClientTimeouts};
@@ -161,6 +162,7 @@ async fn serve<H: Handler>(
         Err(error) => return tracing::debug!(%peer, %error, "client tls handshake failed"),
     };
     let (tls, tls_version) = (stream.is_tls(), stream.tls_version());
+    let certificate = stream.client_chain().and_then(PeerCertificate::of).map(Rc::new);
     // The last packet of the handshake may have carried the first request.
     let mut may_wait = !tls;
     let mut received = Bytes::new();
@@ -175,7 +177,16 @@ async fn serve<H: Handler>(
         let activity = Activity::new(Instant::now(), http1);
         let handle: Arc<dyn ConnectionHandle> = Arc::<Activity>::clone(&activity);
         let served = Rc::new(ServedConnection {
-            info: ConnectionInfo { peer, proxy_header: proxy_header.clone(), local, tls, tls_version, http1, handle },
+            info: ConnectionInfo {
+                peer,
+                proxy_header: proxy_header.clone(),
+                certificate: certificate.clone(),
+                local,
+                tls,
+                tls_version,
+                http1,
+                handle,
+            },
             activity: Arc::clone(&activity),
             permit: Arc::clone(&permit),
             connections: Arc::clone(open.all()),

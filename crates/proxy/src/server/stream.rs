@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use rustls::{ProtocolVersion, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
@@ -91,11 +92,11 @@ impl ClientStream {
         }
     }
 
-    /// Returns the client's certificate in DER, which the handshake has verified; `None` without one.
+    /// Returns the client's certificate, which the handshake has verified, and those that it sent behind it; `None` without one.
     #[must_use]
-    pub fn client_certificate(&self) -> Option<&[u8]> {
+    pub fn client_chain(&self) -> Option<&[CertificateDer<'static>]> {
         let Self::Tls(stream) = self else { return None };
-        stream.get_ref().1.peer_certificates()?.first().map(|certificate| &**certificate)
+        stream.get_ref().1.peer_certificates()
     }
 
     /// Waits until an idle client sends bytes, without consuming them, and returns the detected protocol.

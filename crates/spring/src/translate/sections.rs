@@ -29,6 +29,10 @@ pub(super) fn translate(root: &mut Node, explicit: &mut Explicit, diagnostics: &
     for (path, value, reason) in DEFAULTS {
         explicit.add_missing(root, path, value, reason);
     }
+    if find(root, &["server", "ssl", "forward-client-cert"]).is_none() {
+        let reason = "As in Spring, these fields of clients are forwarded; Tollgate's default is `remove`.";
+        explicit.add_missing(root, &["headers", "client-cert"], "keep", reason);
+    }
     proxies(root, explicit, diagnostics);
     if root.get("management").is_some() {
         explicit.add_missing(root, &["management", "on-traffic-port"], "auto", ENDPOINTS);

@@ -83,6 +83,20 @@ pub(crate) struct RawHttpServer {
 pub(crate) struct RawHeaders {
     /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default {}: many upstreams cannot distinguish `_` from `-`.
     pub(crate) underscores: Word<Underscores>,
+    /// `Client-Cert` and `Client-Cert-Chain` (RFC 9440) of peers that are not in `trusted-proxies`: `remove` or `keep`. Default {}, since clients can forge them; `keep` in a Spring file without `server.ssl.forward-client-cert`.
+    pub(crate) client_cert: Word<ClientCertFields>,
+}
+
+/// Treatment of fields by which proxies tell of a client's certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ClientCertFields {
+    /// They are removed.
+    #[default]
+    Remove,
+    /// They are forwarded.
+    Keep,
 }
 
 /// Forwarding headers: trusted, kept and added.
@@ -96,6 +110,8 @@ pub struct Forwarding {
     pub headers: ForwardedHeaders,
     /// Treatment of header names with an underscore.
     pub underscores: Underscores,
+    /// Keeps `Client-Cert` and `Client-Cert-Chain` of peers that are not trusted.
+    pub keeps_client_cert: bool,
     /// Added `Via` field (RFC 9110 §7.6.3), if any.
     pub via: Option<HeaderValue>,
     /// Replaces the list of hop-by-hop headers that are removed.

@@ -12,6 +12,7 @@ use crate::sections::management::model::{Management, RequestSeries, TrafficEndpo
 use crate::sections::management::tokens::{self, AdminTokens};
 use crate::sections::management::{endpoints, socket, tracing};
 use crate::sections::port_from;
+use crate::sections::tls::client_auth::ForwardClientCert;
 use crate::sections::tls::server::{self, ServerTls};
 
 /// Port without `management.server.port`.
@@ -50,7 +51,14 @@ pub(crate) fn management(
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
     let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.get());
-    let tls = server::check(raw.server.ssl.as_deref(), None, false, diagnostics);
+    let (tls, forwards) = server::check(raw.server.ssl.as_deref(), None, false, diagnostics);
+    if let Some(at) = raw.server.ssl.as_deref().and_then(|ssl| ssl.step("forward-client-cert"))
+        && forwards != ForwardClientCert::Off
+    {
+        diagnostics
+            .mistake(at.span.key(), "`forward-client-cert` has no effect here: the admin port has no upstreams")
+            .help("write it below `server.ssl`");
+    }
     if enabled {
         report_port(port_key, port, traffic.port, diagnostics);
         if !diagnostics.has_errors_since(mark) {

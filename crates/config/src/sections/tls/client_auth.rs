@@ -25,6 +25,21 @@ pub(crate) enum RawClientAuth {
     Need,
 }
 
+/// Fields that tell upstreams of a client's certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
+#[serde(rename_all = "kebab-case")]
+pub enum ForwardClientCert {
+    /// None. YAML 1.1 reads `off` as false.
+    #[default]
+    #[serde(alias = "false")]
+    Off,
+    /// `Client-Cert` and `Client-Cert-Chain` (RFC 9440).
+    ClientCert,
+    /// Envoy's `X-Forwarded-Client-Cert`.
+    Xfcc,
+}
+
 /// Returns the verifier of client certificates; `auth` is `want` or `need`, if they are requested. Reports errors.
 pub(super) fn verifier(
     auth: Option<Spanned<RawClientAuth>>,

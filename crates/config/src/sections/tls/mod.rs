@@ -6,7 +6,7 @@ pub(crate) mod acme;
 pub(crate) mod bundle;
 pub(crate) mod challenges;
 pub(crate) mod client;
-mod client_auth;
+pub(crate) mod client_auth;
 pub(crate) mod client_ssl;
 pub(crate) mod files;
 mod identities;

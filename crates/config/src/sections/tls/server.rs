@@ -17,7 +17,7 @@ use crate::sections::scalars::StringOrList;
 use crate::sections::tls::acme::Acme;
 use crate::sections::tls::bundle::{self, Bundle, Side};
 use crate::sections::tls::challenges::ACME_TLS;
-use crate::sections::tls::client_auth::{RawClientAuth, verifier};
+use crate::sections::tls::client_auth::{ForwardClientCert, RawClientAuth, verifier};
 use crate::sections::tls::files::{Files, Names, non_blank};
 use crate::sections::tls::identities::Identities;
 use crate::sections::tls::sni::{RawCertificate, RawServerName, Sources};
@@ -50,6 +50,8 @@ pub(crate) struct RawServerSsl {
     trust_store_password: Option<Spanned<String>>,
     /// Client certificates: `none`, `want` (optional) or `need` (required). Default `none`.
     client_auth: Option<Spanned<RawClientAuth>>,
+    /// Fields that tell upstreams of a client's certificate: `off`, `client-cert` (`Client-Cert` and `Client-Cert-Chain`, RFC 9440) or `xfcc` (Envoy's `X-Forwarded-Client-Cert`). With `client-cert`, `Client-Cert` of `trusted-proxies` names the client, also with `enabled: false`. Default `off`.
+    forward_client_cert: Option<ForwardClientCert>,
     /// `TLSv1.2`, `TLSv1.3` or both. Default both.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     enabled_protocols: Option<Vec<Spanned<String>>>,
@@ -107,15 +109,29 @@ pub(super) const NAMES: Names = Names {
 };
 
 /// Checks `server.ssl` or `management.server.ssl`, beside `server.acme` with its place. Returns `None` for clear text, or after an
-/// error.
+/// error, and `forward-client-cert`.
 pub(crate) fn check(
     ssl: Option<&Node>,
     acme: Option<(Acme, Span)>,
     http2: bool,
     diagnostics: &mut Diagnostics,
+) -> (Option<ServerTls>, ForwardClientCert) {
+    let mut mode = ForwardClientCert::default();
+    let tls = check_section(ssl, acme, http2, &mut mode, diagnostics);
+    (tls, mode)
+}
+
+/// Checks the section, and sets `mode` to its `forward-client-cert`, which needs no TLS.
+fn check_section(
+    ssl: Option<&Node>,
+    acme: Option<(Acme, Span)>,
+    http2: bool,
+    mode: &mut ForwardClientCert,
+    diagnostics: &mut Diagnostics,
 ) -> Option<ServerTls> {
     let span = ssl.map(|node| node.span.key()).or(acme.as_ref().map(|(_, at)| *at))?;
     let (mut raw, unknown) = ssl.map(|node| de::read::<RawServerSsl>(node, diagnostics)).unwrap_or_default();
+    *mode = raw.forward_client_cert.unwrap_or_default();
     if raw.enabled == Some(false) {
         if let Some((_, at)) = acme {
             diagnostics

@@ -4,7 +4,8 @@ use tollgate_filters::context::ReceivedPath;
 
 use crate::gateway::sanitize::*;
 
-const RULES: SanitizeRules = SanitizeRules { underscores: Underscores::Drop, path: PathRules::STRICT };
+const RULES: SanitizeRules =
+    SanitizeRules { underscores: Underscores::Drop, keeps_client_cert: false, path: PathRules::STRICT };
 
 fn head(target: &str, fields: &[(&'static str, &str)]) -> Parts {
     let mut request = Request::builder().uri(target);

@@ -25,6 +25,7 @@ pub const FIELDS: &[Field] = &[
     ),
     field("protocol", "`HTTP/1.0`, `HTTP/1.1` or `HTTP/2.0`"),
     field("tls", "TLS version, such as `TLSv1.3`; absent without TLS"),
+    field("client_subject", "subject of the client's certificate, such as `CN=orders,O=Example`; absent without one"),
     field("unique_id", "id of the connection at the load balancer, from its PROXY header; absent without one"),
     field("vpc_endpoint_id", "id of the VPC endpoint in AWS, from the PROXY header; absent without one"),
     field("status", "status of the response; 499 if the client disconnected before it"),

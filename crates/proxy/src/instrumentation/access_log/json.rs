@@ -46,6 +46,7 @@ pub(super) fn write(
     text(out, "target", &line.target);
     text(out, "protocol", protocol(line.version));
     optional(out, "tls", details.tls);
+    optional(out, "client_subject", details.client_subject.as_deref());
     if let Some(header) = &details.proxy_header {
         bytes(out, "unique_id", header.unique_id.as_deref());
         bytes(out, "vpc_endpoint_id", header.vpc_endpoint_id.as_deref());
@@ -241,6 +242,7 @@ mod tests {
         line.details = Some(Details {
             host: field("a"),
             tls: Some("TLSv1.3"),
+            client_subject: Some("CN=orders".into()),
             proxy_header: Some(Rc::new(ProxyHeader {
                 names_client: true,
                 unique_id: Some((*b"a\"\xff\n").into()),

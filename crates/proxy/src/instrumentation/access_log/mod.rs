@@ -58,6 +58,8 @@ pub struct Details {
     pub host: Option<HeaderValue>,
     /// Version of TLS, such as `TLSv1.3`.
     pub tls: Option<&'static str>,
+    /// Subject of the client's certificate.
+    pub client_subject: Option<Arc<str>>,
     /// PROXY header of the connection.
     pub proxy_header: Option<Rc<ProxyHeader>>,
     /// Valid `traceparent` field of the client, or that of the sampled trace.
@@ -128,6 +130,7 @@ impl LogLine {
             line.details = Some(Details {
                 host: head.headers.get(header::HOST).cloned().or_else(host),
                 tls: connection.tls_version,
+                client_subject: None,
                 proxy_header: connection.proxy_header.clone(),
                 traceparent: TraceContext::of(&head.headers).and_then(|_| traceparent()),
                 request_id: request_id.cloned(),

@@ -19,6 +19,8 @@ pub struct ServerInfo<'r> {
     pub client: IpAddr,
     /// True under TLS.
     pub is_tls: bool,
+    /// Subject of the client's certificate.
+    pub subject: Option<&'r str>,
     /// Id of the route; `None` without a route.
     pub route: Option<&'r str>,
     /// Pattern that matched the path.
@@ -47,6 +49,7 @@ pub(super) fn attributes(head: &Parts, method: &'static str, info: &ServerInfo<'
         attributes.extend(port.map(|port| ("server.port", port.into())));
     }
     attributes.extend(text(header::USER_AGENT).map(|agent| ("user_agent.original", agent.to_owned().into())));
+    attributes.extend(info.subject.map(|subject| ("tls.client.subject", subject.to_owned().into())));
     attributes.extend(info.route.map(|route| ("tollgate.route", route.to_owned().into())));
     attributes.extend(info.pattern.map(|pattern| ("http.route", pattern.to_owned().into())));
     attributes

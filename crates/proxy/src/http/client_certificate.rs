@@ -1,0 +1,153 @@
+//! Certificates of clients: those of connections, and the fields by which proxies tell of them.
+
+use std::cell::OnceCell;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use rustls::pki_types::CertificateDer;
+use tollgate_config::ForwardClientCert;
+use tollgate_filters::client_certificate::{ClientCertificate, VerifiedClient};
+use tollgate_transport::certificate::{client_certificate, subject};
+
+/// Field with a certificate (RFC 9440).
+pub const CLIENT_CERT: HeaderName = HeaderName::from_static("client-cert");
+/// Field with the certificates that sign it.
+pub const CLIENT_CERT_CHAIN: HeaderName = HeaderName::from_static("client-cert-chain");
+/// Envoy's field with the digest and the names of a certificate.
+pub const XFCC: HeaderName = HeaderName::from_static("x-forwarded-client-cert");
+
+/// Certificate with which a client has opened its connection.
+#[derive(Debug)]
+pub struct PeerCertificate {
+    /// Names and digest.
+    pub client: CertifiedClient,
+    chain: Vec<CertificateDer<'static>>,
+    client_cert: OnceCell<Fields>,
+    xfcc: OnceCell<Fields>,
+}
+
+/// Names of a client, and its subject as text.
+#[derive(Clone, Debug)]
+pub struct CertifiedClient {
+    /// Names and digest, for keys.
+    pub names: VerifiedClient,
+    /// Subject, for logs.
+    pub subject: Arc<str>,
+}
+
+type Fields = Vec<(HeaderName, HeaderValue)>;
+
+// === impl CertifiedClient ===
+
+impl CertifiedClient {
+    /// Reads a certificate in DER. `None` if it is none.
+    #[must_use]
+    pub fn of(certificate: &[u8]) -> Option<Self> {
+        let subject = subject(certificate)?.into();
+        Some(Self { names: VerifiedClient(Arc::new(client_certificate(certificate))), subject })
+    }
+
+    /// Reads the field `Client-Cert`. `None` if it is missing, repeated or no certificate.
+    #[must_use]
+    pub fn of_field(headers: &HeaderMap) -> Option<Self> {
+        let mut values = headers.get_all(CLIENT_CERT).iter();
+        let (Some(value), None) = (values.next(), values.next()) else { return None };
+        let item = value.to_str().ok()?.split(';').next()?.trim();
+        let encoded = item.strip_prefix(':')?.strip_suffix(':')?;
+        Self::of(&STANDARD.decode(encoded).ok()?)
+    }
+}
+
+// === impl PeerCertificate ===
+
+impl PeerCertificate {
+    /// Reads the certificates of a connection, the client's own first. `None` without one.
+    #[must_use]
+    pub fn of(chain: &[CertificateDer<'_>]) -> Option<Self> {
+        Some(Self {
+            client: CertifiedClient::of(chain.first()?)?,
+            chain: chain.iter().map(|certificate| certificate.clone().into_owned()).collect(),
+            client_cert: OnceCell::new(),
+            xfcc: OnceCell::new(),
+        })
+    }
+
+    /// Returns the fields that tell an upstream of the certificate.
+    #[must_use]
+    pub fn fields(&self, mode: ForwardClientCert) -> &[(HeaderName, HeaderValue)] {
+        match mode {
+            ForwardClientCert::Off => &[],
+            ForwardClientCert::ClientCert => self.client_cert.get_or_init(|| client_cert_fields(&self.chain)),
+            ForwardClientCert::Xfcc => self.xfcc.get_or_init(|| xfcc_fields(&self.client)),
+        }
+    }
+}
+
+/// Returns `Client-Cert`, and `Client-Cert-Chain` if the client sent further certificates.
+fn client_cert_fields(chain: &[CertificateDer<'_>]) -> Fields {
+    let mut items = chain.iter().map(|certificate| format!(":{}:", STANDARD.encode(certificate)));
+    let own = items.next().unwrap_or_default();
+    let others: Vec<String> = items.collect();
+    let fields = [(CLIENT_CERT, own), (CLIENT_CERT_CHAIN, others.join(", "))];
+    let value = |(name, text): (HeaderName, String)| Some((name, HeaderValue::try_from(text).ok()?));
+    fields.into_iter().filter(|(_, text)| !text.is_empty()).filter_map(value).collect()
+}
+
+/// Returns Envoy's field.
+fn xfcc_fields(client: &CertifiedClient) -> Fields {
+    let VerifiedClient(names) = &client.names;
+    let ClientCertificate { uris, dns_names, fingerprint, .. } = &**names;
+    let mut text = format!("Hash={fingerprint};Subject=\"{}\"", quoted(&client.subject));
+    for (key, value) in uris.iter().map(|uri| ("URI", uri)).chain(dns_names.iter().map(|name| ("DNS", name))) {
+        // Writing to a `String` cannot fail.
+        let _ = match value.contains([',', ';', '=', '"']) {
+            true => write!(text, ";{key}=\"{}\"", quoted(value)),
+            false => write!(text, ";{key}={value}"),
+        };
+    }
+    HeaderValue::try_from(text).map(|value| (XFCC, value)).into_iter().collect()
+}
+
+/// Escapes quotes, as Envoy does within quotes.
+fn quoted(text: &str) -> String {
+    text.replace('"', "\\\"")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn of(lines: &[&str]) -> Option<CertifiedClient> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(CLIENT_CERT, line.parse().unwrap());
+        }
+        CertifiedClient::of_field(&headers)
+    }
+
+    #[test]
+    fn a_field_that_holds_no_certificate_names_no_client() {
+        for lines in [&[][..], &[""], &[":"], &["::"], &[":AAAA:"], &["AAAA"], &[":%%:"], &[":AAAA:", ":AAAA:"]] {
+            assert!(of(lines).is_none(), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn names_with_separators_are_quoted_in_the_field_of_envoy() {
+        let names = ClientCertificate {
+            uris: vec!["spiffe://a/b".into(), "urn:a;b=\"c\"".into()],
+            dns_names: vec!["a.example".into()],
+            fingerprint: "ab".into(),
+            ..ClientCertificate::default()
+        };
+        let client = CertifiedClient { names: VerifiedClient(names.into()), subject: "CN=a\\\"b".into() };
+        let fields = xfcc_fields(&client);
+        let expected = r#"Hash=ab;Subject="CN=a\\"b";URI=spiffe://a/b;URI="urn:a;b=\"c\"";DNS=a.example"#;
+        assert_eq!(fields[0].1, expected);
+    }
+}
