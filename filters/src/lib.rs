@@ -13,6 +13,8 @@
 //! | [`RequestSizeLayer`] | `request-size` | limits the size of request bodies | 413 |
 //! | [`RequestHeaderSizeLayer`] | `request-header-size` | limits the size of each request header | 431 |
 //! | [`RequireKeyLayer`] | `require-key` | refuses requests without a key, such as a verified token | 401 |
+//! | [`IdentifyLayer`] | `verify-api-key` | looks up the API key of requests, for the layers behind it | never |
+//! | [`ApiKeyLayer`] | `verify-api-key` | refuses requests without a verified API key | 401, 403, 429, 503 |
 //! | [`SetStatusLayer`] | `set-status` | replaces the status of responses | never |
 //! | [`SecureHeadersLayer`] | `secure-headers` | adds security headers to responses | never |
 //! | [`RemoveJsonAttributesLayer`] | `remove-json-attributes` | removes attributes from JSON responses | 500, 502 for a body that it cannot edit |
@@ -40,6 +42,8 @@
 //! [`RequestSizeLayer`]: request_size::RequestSizeLayer
 //! [`RequestHeaderSizeLayer`]: request_header_size::RequestHeaderSizeLayer
 //! [`RequireKeyLayer`]: require_key::RequireKeyLayer
+//! [`IdentifyLayer`]: verify_api_key::IdentifyLayer
+//! [`ApiKeyLayer`]: verify_api_key::ApiKeyLayer
 //! [`SetStatusLayer`]: set_status::SetStatusLayer
 //! [`SecureHeadersLayer`]: secure_headers::SecureHeadersLayer
 //! [`RemoveJsonAttributesLayer`]: remove_json_attributes::RemoveJsonAttributesLayer
@@ -52,6 +56,7 @@
 // Without `full`, the table above links to absent layers.
 #![cfg_attr(not(feature = "full"), allow(rustdoc::broken_intra_doc_links))]
 
+pub mod api_key;
 #[cfg(feature = "circuit-breaker")]
 pub mod circuit_breaker;
 pub mod client_certificate;
@@ -61,6 +66,8 @@ pub mod context;
 mod cookie;
 #[cfg(feature = "cors")]
 pub mod cors;
+#[cfg(any(feature = "verify-api-key", feature = "jwt"))]
+mod digest_cache;
 #[cfg(feature = "edit")]
 pub mod edit;
 #[cfg(feature = "fallback-headers")]
@@ -83,6 +90,7 @@ pub mod local_response_cache;
 ))]
 mod observed_body;
 mod percent;
+pub mod query;
 #[cfg(feature = "redirect-to")]
 pub mod redirect_to;
 pub mod refusal;
@@ -110,5 +118,7 @@ pub mod retry;
 pub mod secure_headers;
 #[cfg(feature = "set-status")]
 pub mod set_status;
-#[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
+#[cfg(feature = "verify-api-key")]
+pub mod verify_api_key;
+#[cfg(any(feature = "verify-api-key", feature = "concurrency-limiter", feature = "request-rate-limiter"))]
 mod wait;

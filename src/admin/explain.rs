@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use http::StatusCode;
 use thiserror::Error;
+use tollgate_filters::verify_api_key::KeyFetcher;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::plan::PlanSource;
-use tollgate_limiter::store::redis::RedisPlans;
+use tollgate_limiter::store::redis::{RedisHash, RedisPlans};
 
 use crate::admin::admin_state::AdminState;
 use crate::admin::limits::{BucketStore, KeyRule};
@@ -44,8 +45,11 @@ pub(super) async fn respond(query: &str, state: &AdminState) -> Reply {
         let plans = RedisPlans::new(state.stores.redis_client()?, hash.to_owned(), cache);
         Some(Arc::new(plans.hash_keys(redis.hash_keys)))
     };
+    let keys = |hash: &Arc<str>| -> Option<Arc<dyn KeyFetcher>> {
+        Some(Arc::new(RedisHash::new(state.stores.redis_client()?, Arc::clone(hash))))
+    };
     let secrets = &state.config_state.load().secrets;
-    let settings = DryRunSettings { plans: &plans, audience: Audience::Network, secrets };
+    let settings = DryRunSettings { plans: &plans, keys: &keys, audience: Audience::Network, secrets };
     let mut explanation = dry_run(&config, request, settings).await;
     if let Some(matched) = &mut explanation.route {
         for counted in matched.filters.iter_mut().flat_map(|filter| &mut filter.counted) {

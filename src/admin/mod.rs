@@ -15,6 +15,7 @@ mod events;
 mod explain;
 mod guard;
 mod health;
+mod keys;
 mod limits;
 mod log_level;
 mod metrics;

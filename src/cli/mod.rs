@@ -6,6 +6,7 @@ pub mod check;
 mod connect;
 mod drain;
 mod explain;
+mod keys;
 mod limits;
 mod load;
 mod logs;
@@ -103,6 +104,9 @@ enum Command {
     /// Read or change the remaining tokens and the limits of a key in a running gateway
     #[command(subcommand)]
     Limits(limits::Command),
+    /// Make API keys and their hashes, for the file of keys
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Drain an endpoint of a running gateway: it gets no new request for a limited time
     Drain(drain::Drain),
     /// Force the state of a circuit breaker of a running gateway for a limited time
@@ -177,6 +181,7 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
         Command::Health(target) => status::health(&target),
         Command::Top(arguments) => top::run(&arguments),
         Command::Limits(command) => limits::run(&command),
+        Command::Keys(command) => keys::run(&command),
         Command::Drain(drain) => drain::run(&drain),
         Command::Breaker(breaker) => drain::force(&breaker),
         Command::Reload(target) => status::reload(&target),

@@ -21,7 +21,9 @@ use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request};
+use tollgate_filters::api_key::Settings;
 use tollgate_filters::context::{LocalReply, RequestContext};
+use tollgate_filters::verify_api_key::KeyFetcher;
 use tollgate_limiter::plan::PlanSource;
 
 use self::model::{Explanation, FilterTrace, ForwardedRequest, LocalResponse, MatchedRoute, SkippedRoute};
@@ -44,11 +46,16 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Source of the plans of keys: the Redis hash, and the time for which a plan is cached.
 pub type PlansOf<'p> = &'p dyn Fn(&str, Duration) -> Option<Arc<dyn PlanSource>>;
 
+/// Source of the API keys in the Redis hash of this name.
+pub type KeysOf<'p> = &'p dyn Fn(&Arc<str>) -> Option<Arc<dyn KeyFetcher>>;
+
 /// Settings of a dry run, besides the configuration and the request.
 #[derive(Clone, Copy)]
 pub struct DryRunSettings<'p> {
     /// Plans that are in Redis. Without them, every key has the default plan.
     pub plans: PlansOf<'p>,
+    /// API keys that are in Redis. Without them, they are unavailable.
+    pub keys: KeysOf<'p>,
     /// Reader of the explanation, which decides the values that are masked.
     pub audience: Audience,
     /// Values of the configuration that are masked wherever they appear, unless the client sent them.
@@ -60,7 +67,7 @@ pub struct DryRunSettings<'p> {
 #[must_use]
 pub fn explain(config: &Config, secrets: &SecretValues, request: DryRunRequest) -> Option<Explanation> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
-    let settings = DryRunSettings { plans: &|_, _| None, audience: Audience::Shell, secrets };
+    let settings = DryRunSettings { plans: &|_, _| None, keys: &|_| None, audience: Audience::Shell, secrets };
     let mut explanation = runtime.block_on(dry_run(config, request, settings));
     let is_decided = explanation.route.is_some() || explanation.refused.is_some() || explanation.own_endpoint;
     explanation.lacks_locator_routes = !is_decided && config.locator.is_some();
@@ -150,9 +157,9 @@ async fn run_layers(
         variables,
         ..RequestContext::default()
     });
-    HeaderPolicy::of(&config.forwarding).clean_request(&mut head.headers);
+    HeaderPolicy::of(config).clean_request(&mut head.headers);
 
-    let recorder = Recorder::new(config, route, settings.plans);
+    let recorder = Recorder::new(config, route, (settings.plans, settings.keys));
     let response = match &answered {
         None => recorder.run(Request::from_parts(head, Body::default()), TIMEOUT).await,
         Some(_) => None,
@@ -165,6 +172,9 @@ async fn run_layers(
     let (definition, audience, secrets) = (&route.definition, settings.audience, settings.secrets);
     if let Some(forwarded) = &mut forwarded {
         mask(forwarded, (&sent, &sent_target), settings);
+        if let Some(keys) = &config.api_keys {
+            mask_api_keys(forwarded, &keys.settings);
+        }
     }
     let masked = |text: &String| secrets.mask(text);
     let filters = definition.masked_filters(audience).iter().map(masked);
@@ -207,6 +217,16 @@ const OWN_FIELDS: [&str; 9] = [
     "x-forwarded-prefix",
     "x-forwarded-proto",
 ];
+
+/// Masks API keys, also those that the client sent.
+fn mask_api_keys(forwarded: &mut ForwardedRequest, keys: &Settings) {
+    for name in keys.headers() {
+        forwarded.headers.get_mut(name.as_str()).into_iter().flatten().for_each(|value| MASK.clone_into(value));
+    }
+    if let Some(url) = tollgate_filters::query::masked(&forwarded.url, keys.parameters()) {
+        forwarded.url = url;
+    }
+}
 
 /// Masks the header fields and query parameters of `forwarded` that the client did not send, and that the audience may not see.
 fn mask(forwarded: &mut ForwardedRequest, (sent, target): (&HeaderMap, &str), settings: DryRunSettings<'_>) {

@@ -22,7 +22,7 @@ use tower::service_fn;
 
 use crate::explain::model::{Bucket, CountedKey, ForwardedRequest, REQUEST_COUNTER};
 use crate::explain::rule::describe;
-use crate::explain::{PlansOf, by_name};
+use crate::explain::{KeysOf, PlansOf, by_name};
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, Route, StoreKind, Target,
 };
@@ -31,6 +31,7 @@ use tollgate_proxy::gateway::stack::route_service;
 use tollgate_proxy::http::body::Body;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_proxy::instrumentation::metrics::Metrics;
+use tollgate_proxy::state::api_keys::ApiKeyState;
 use tollgate_proxy::state::stores::meter_settings;
 use tollgate_proxy::upstream::origin::Origin;
 
@@ -39,6 +40,7 @@ pub(super) struct Recorder<'r> {
     config: &'r Config,
     route: &'r Route,
     plans: PlansOf<'r>,
+    keys: KeysOf<'r>,
     metrics: Metrics,
     records: Arc<Mutex<Records>>,
 }
@@ -95,8 +97,8 @@ impl RedisKeys {
 }
 
 impl<'r> Recorder<'r> {
-    pub(super) fn new(config: &'r Config, route: &'r Route, plans: PlansOf<'r>) -> Self {
-        Self { config, route, plans, metrics: Metrics::default(), records: Arc::default() }
+    pub(super) fn new(config: &'r Config, route: &'r Route, (plans, keys): (PlansOf<'r>, KeysOf<'r>)) -> Self {
+        Self { config, route, plans, keys, metrics: Metrics::default(), records: Arc::default() }
     }
 
     /// Returns the response of the layers; `None` after `timeout`.
@@ -108,7 +110,8 @@ impl<'r> Recorder<'r> {
             std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Body::from(Bytes::new()))))
         }));
         let max_body = self.config.server.max_body_size.map(|size| size.0);
-        let service = route_service(self.route, self.config.repeated_keys, max_body, upstream, self);
+        let identify = self.config.api_keys.as_ref().map(|keys| ApiKeyState::default().layer(keys, self.keys));
+        let service = route_service(self.route, self.config.repeated_keys, (max_body, identify), upstream, self);
         tokio::time::timeout(timeout, service.respond(request)).await.ok()?.ok()
     }
 

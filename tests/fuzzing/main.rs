@@ -99,6 +99,11 @@ fn responses_of_upstreams_have_one_reading_in_pieces_of_any_size() {
 }
 
 #[test]
+fn files_of_api_keys_are_read_whole_or_refused() {
+    replay("api_keys", targets::api_keys::run);
+}
+
+#[test]
 fn damaged_key_stores_harm_nothing() {
     // Each change is verified and decrypted.
     replay_some("key_store", MUTATIONS / 10, targets::key_store::run);

@@ -12,6 +12,7 @@ mod admin_behind_proxy;
 mod admin_doors;
 mod admin_guards;
 mod answers;
+mod api_keys;
 mod balancing;
 mod bodies;
 mod bounds;

@@ -25,6 +25,8 @@ use rustix::io::Errno;
 pub const MAX_SECRET_BYTES: usize = 64 << 10;
 /// Largest set of keys for tokens (JWKS), in bytes. Key sets have a few thousand bytes.
 pub const MAX_KEY_SET_BYTES: usize = 1 << 20;
+/// Largest file of API keys, in bytes: two million entries.
+pub const MAX_API_KEY_BYTES: usize = 256 << 20;
 /// Largest file of certificates or keys, in bytes.
 pub const MAX_CERTIFICATE_BYTES: usize = 16 << 20;
 /// Longest time until the end of a pipe or a terminal.

@@ -12,6 +12,7 @@ use crate::key_resolvers::KeyResolvers;
 use crate::model::{AccessLog, Config, Cors, Filter, Forwarding, LogOutput, PlainFilter, Route};
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
+use crate::sections::api_keys::ApiKeySection;
 use crate::sections::forwarding;
 use crate::sections::forwarding::ClientCertFields;
 use crate::sections::forwarding::trusted_proxies::trusted_proxies;
@@ -119,13 +120,17 @@ pub(crate) fn check(
     warn_of_unwritable_files(&raw, input.root, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, diagnostics).ok());
     let tokens = Tokens::check(raw.jwt.as_ref(), diagnostics);
+    let api_keys = ApiKeySection::check(raw.api_keys.as_ref(), raw.redis.is_some(), diagnostics);
     let underscores = raw.headers.underscores.0;
-    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, &tokens, underscores, diagnostics);
+    let key_resolvers = KeyResolvers::check(&raw.key_resolvers, (&tokens, &api_keys), underscores, diagnostics);
     let context = filter_context(&raw, &key_resolvers, switches, diagnostics);
     let (registries, registrations) = registries(&raw, env, diagnostics);
     let upstreams = upstreams(&raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
     let (routes, unlogged, cors) = routes(&raw, input, &upstreams, &context, diagnostics);
     drop(context);
+    if let Some(keys) = &api_keys.keys {
+        keys.warn_of_unknown_routes(routes.iter().map(|route| &*route.id), diagnostics);
+    }
     let forwarding = forwarding(&raw, switches, diagnostics);
     let server = raw.server.check(env, diagnostics);
     let base_path = raw.base_path.as_ref().map_or("", |path| path.value.as_str());
@@ -136,6 +141,7 @@ pub(crate) fn check(
         redis,
         #[cfg(feature = "jwt")]
         jwt: tokens.jwt,
+        api_keys: api_keys.keys,
         files: raw.files,
         memory: raw.memory,
         metering: raw.metering,

@@ -9,6 +9,7 @@ use crate::de::canonical;
 use crate::de::spanned::Spanned;
 use crate::de::subtree::Subtree;
 use crate::diagnostics::{Diagnostics, Missing, Reported, Section, reasons, yaml_key};
+use crate::sections::api_keys::ApiKeySection;
 use crate::sections::forwarding::Underscores;
 use crate::sections::jwt::check::Tokens;
 use crate::spring::proposals::{self, Proposal};
@@ -47,6 +48,7 @@ pub(crate) struct KeyResolvers<'t> {
     /// Names by their common form.
     spellings: HashMap<String, String>,
     tokens: &'t Tokens,
+    pub(crate) api_keys: &'t ApiKeySection,
     underscores: Underscores,
 }
 
@@ -54,12 +56,12 @@ impl<'t> KeyResolvers<'t> {
     /// Checks `key-resolvers:`.
     pub(crate) fn check(
         raw: &BTreeMap<String, Subtree>,
-        tokens: &'t Tokens,
+        (tokens, api_keys): (&'t Tokens, &'t ApiKeySection),
         underscores: Underscores,
         diagnostics: &mut Diagnostics,
     ) -> Self {
         let spellings = raw.keys().rev().map(|name| (canonical(name), name.clone())).collect();
-        let mut resolvers = Self { named: BTreeMap::new(), spellings, tokens, underscores };
+        let mut resolvers = Self { named: BTreeMap::new(), spellings, tokens, api_keys, underscores };
         let mut resolver_by_name = BTreeMap::new();
         for (name, node) in raw {
             // One cannot name another.
@@ -96,7 +98,8 @@ impl<'t> KeyResolvers<'t> {
     fn parse(&self, text: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
         let resolver = KeyResolver::parse(text).map_err(|error| diagnostics.error(at, reasons(&error)).reported())?;
         report_dropped_header(&resolver, self.underscores, at, diagnostics);
-        Ok(self.tokens.bind(resolver, at, diagnostics))
+        let resolver = self.tokens.bind(resolver, at, diagnostics);
+        Ok(self.api_keys.bind(resolver, at, diagnostics))
     }
 
     /// Reads one part of an entry of `key-resolvers:`.

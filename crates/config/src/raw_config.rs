@@ -15,6 +15,7 @@ use crate::predicates::for_all_routes::{RawApiVersion, RawPredicateSettings};
 use crate::rate_limiter::for_all_routes::RawLimiterHeaders;
 #[cfg(test)]
 use crate::routes::raw_route::RawRouteEntry;
+use crate::sections::api_keys::RawApiKeys;
 use crate::sections::config_files::ConfigFiles;
 use crate::sections::cors::{RawCors, RawGlobalCors};
 use crate::sections::forwarding::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
@@ -50,6 +51,8 @@ pub(crate) struct RawConfig {
     pub(crate) redis: Option<Spanned<RawRedis>>,
     /// JSON Web Tokens (RFC 7519): keys and rules that `jwt:CLAIM` verifies tokens with.
     pub(crate) jwt: Option<Spanned<RawJwt>>,
+    /// API keys that are verified: their hashes, and their places in requests.
+    pub(crate) api_keys: Option<Spanned<RawApiKeys>>,
     /// Memory store of limits.
     pub(crate) memory: Memory,
     /// Transfer of `RequestCounter` counts to Redis.

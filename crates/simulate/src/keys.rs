@@ -62,8 +62,8 @@ impl NeededKey {
                 KeySource::Cookie(_) => headers.push(COOKIE),
                 KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Host => {}
                 KeySource::Method | KeySource::Route => {}
-                KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => {}
-                KeySource::Certificate(_) => {}
+                KeySource::Extension | KeySource::Principal | KeySource::Function => {}
+                KeySource::Token(_) | KeySource::ApiKey(_) | KeySource::Certificate(_) => {}
             }
         }
         (needs_client || !headers.is_empty()).then(|| Self::new(resolver, Origin::Request { needs_client, headers }))

@@ -67,8 +67,8 @@ impl LogFacts {
             KeySource::Host => !self.has_host,
             KeySource::Header(name) => !self.has_header(name.as_str()),
             KeySource::Cookie(_) => !self.has_header("cookie"),
-            KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => true,
-            KeySource::Certificate(_) => true,
+            KeySource::Extension | KeySource::Principal | KeySource::Function => true,
+            KeySource::Token(_) | KeySource::ApiKey(_) | KeySource::Certificate(_) => true,
             KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Route => false,
         });
         (!parts.is_empty()).then_some(LackingParts(parts))
@@ -135,8 +135,8 @@ pub(super) fn map_hint<'r>(sources: impl IntoIterator<Item = KeySource<'r>>) -> 
         KeySource::Header(name) => Some(format!("header.{name}=FIELD")),
         KeySource::Cookie(_) => Some("header.Cookie=FIELD".to_owned()),
         KeySource::Query(_) | KeySource::Path | KeySource::Variable(_) | KeySource::Route => None,
-        KeySource::Extension | KeySource::Principal | KeySource::Token(_) | KeySource::Function => None,
-        KeySource::Certificate(_) => None,
+        KeySource::Extension | KeySource::Principal | KeySource::Function => None,
+        KeySource::Token(_) | KeySource::ApiKey(_) | KeySource::Certificate(_) => None,
     });
     let items: Vec<_> = items.collect();
     if items.is_empty() { String::new() } else { format!(" (--map {})", items.join(",")) }

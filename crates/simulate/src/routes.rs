@@ -62,7 +62,8 @@ impl RouteBuilder<'_> {
             self.note(route, None, text.to_owned());
         }
         let prepared = Route { filters, ..route.clone() };
-        let service = route_service(&prepared, self.config.repeated_keys, None, SharedService::empty(), self.context);
+        let service =
+            route_service(&prepared, self.config.repeated_keys, (None, None), SharedService::empty(), self.context);
         let needs_variables = prepared.filters.iter().any(|filter| filter.properties().needs_variables);
         let id = Arc::clone(&route.id);
         (

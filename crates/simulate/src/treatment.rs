@@ -40,6 +40,7 @@ impl<'f> Treatment<'f> {
             PlainFilter::RedirectTo(_) => Self::Runs,
             PlainFilter::RequestHeaderSize(_) => Self::ChecksSize("RequestHeaderSize"),
             PlainFilter::RequireKey(_) => Self::Noted("`RequireToken` is not simulated: the log has no tokens"),
+            PlainFilter::ApiKey(_) => Self::Noted("`ApiKey` is not simulated: the log has no keys"),
             PlainFilter::FallbackHeaders(_) | PlainFilter::RemoveJsonAttributes(_) => Self::LeftOut,
             PlainFilter::SecureHeaders(_) | PlainFilter::SetStatus(_) => Self::LeftOut,
         }

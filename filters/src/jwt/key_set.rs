@@ -7,7 +7,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
 use serde_json::Value;
 use thiserror::Error;
 
-use super::cache::{Digest, digest};
+use crate::digest_cache::{Digest, digest};
 
 /// Set of keys, each with the algorithms that it fits.
 #[derive(Clone)]

@@ -26,7 +26,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod cache;
 mod claims;
 mod error;
 mod key_set;

@@ -9,10 +9,10 @@ use http::HeaderMap;
 use jsonwebtoken::{Algorithm, Validation};
 use serde_json::{Map, Value};
 
-use super::cache::{Cache, digest};
 use super::claims::{self, Lifetime, Settings};
 use super::error::TokenError;
 use super::key_set::KeySet;
+use crate::digest_cache::{Cache, digest};
 
 /// Length limit in bytes. Longer tokens are rejected unread, which bounds the cache.
 const MAX_TOKEN_BYTES: usize = 16 * 1024;

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use http::header::{
     ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONTENT_LENGTH, COOKIE, HOST, ORIGIN, TRANSFER_ENCODING,
 };
-use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 use super::buffer::KeyBuf;
 use crate::client_certificate::{CertificatePart, VerifiedClient};
@@ -66,37 +66,6 @@ fn write_prefix(bits: u8, full: u8, out: &mut KeyBuf) {
 /// Returns the value of the field `name`.
 pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Repeated<'a> {
     Repeated::of(headers.get_all(name).iter().map(HeaderValue::as_bytes), |one, other| one == other)
-}
-
-/// Returns the raw value of the query parameter `name`. Names and values are compared decoded.
-pub(super) fn query<'a>(uri: &'a Uri, name: &str) -> Repeated<'a> {
-    let values = pairs(uri).filter_map(|pair| value_of(pair, name));
-    Repeated::of(values, |one, other| percent::decode(one, true).eq(percent::decode(other, true)))
-}
-
-/// Returns the query without the parameter `name` except for its first occurrence; `None` if it occurs at most once.
-pub(super) fn query_with_first(uri: &Uri, name: &str) -> Option<Vec<u8>> {
-    let mut seen = 0;
-    let kept = pairs(uri).filter(|pair| {
-        let is_named = value_of(pair, name).is_some();
-        seen += usize::from(is_named);
-        !is_named || seen == 1
-    });
-    let kept = kept.collect::<Vec<_>>().join(&b'&');
-    (seen > 1).then_some(kept)
-}
-
-fn pairs(uri: &Uri) -> impl Iterator<Item = &[u8]> {
-    uri.query().into_iter().flat_map(|query| query.as_bytes().split(|b| *b == b'&'))
-}
-
-/// Returns the raw value of `pair` if its name is `name`.
-fn value_of<'a>(pair: &'a [u8], name: &str) -> Option<&'a [u8]> {
-    let (raw, value) = match pair.iter().position(|b| *b == b'=') {
-        Some(at) => (&pair[..at], &pair[at + 1..]),
-        None => (pair, &pair[pair.len()..]),
-    };
-    percent::decode(raw, true).eq(name.bytes()).then_some(value)
 }
 
 /// Writes the requested host in lower case, without port and trailing dot, so that all spellings share a bucket.
@@ -192,7 +161,7 @@ const ABSENT_FROM_PREFLIGHTS: [HeaderName; 6] = [
 ];
 
 /// Returns true for a preflight as browsers send it (Fetch, "CORS-preflight request"): without credentials and a body.
-pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
+pub(crate) fn is_preflight<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     *request.method() == Method::OPTIONS
         && headers.contains_key(ORIGIN)

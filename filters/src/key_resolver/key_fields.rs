@@ -3,15 +3,15 @@
 #![deny(clippy::wildcard_enum_match_arm)]
 
 use http::header::COOKIE;
-use http::uri::PathAndQuery;
-use http::{HeaderName, Request, Uri};
+use http::{HeaderName, Request};
 
-use super::extract;
 use super::resolver::KeyResolver;
 use super::sources::KeySource;
+use crate::api_key::ApiKeySource;
 use crate::cookie;
 #[cfg(feature = "jwt")]
 use crate::jwt::TokenSource;
+use crate::query;
 
 /// Fields, parameters and cookies that keys are read from.
 ///
@@ -48,6 +48,12 @@ impl KeyFields {
                 TokenSource::Cookie(name) => self.cookies.push(name.as_str().into()),
                 source @ (TokenSource::Bearer | TokenSource::Header(_)) => self.headers.push(source.header().clone()),
             },
+            KeySource::ApiKey(settings) => {
+                settings.into_iter().flat_map(|settings| &settings.sources).for_each(|source| match source {
+                    ApiKeySource::Query(name) => self.parameters.push(name.clone()),
+                    ApiKeySource::Header(_) | ApiKeySource::Bearer => self.headers.extend(source.header().cloned()),
+                });
+            }
             KeySource::Token(_) => {}
             KeySource::Client | KeySource::Extension | KeySource::Path | KeySource::Variable(_) => {}
             KeySource::Host | KeySource::Method | KeySource::Route => {}
@@ -67,20 +73,9 @@ impl KeyFields {
         }
         self.cookies.iter().for_each(|name| cookie::keep_first(headers, name));
         for name in &self.parameters {
-            if let Some(query) = extract::query_with_first(request.uri(), name) {
-                set_query(request.uri_mut(), query);
-            }
+            query::keep_first(request.uri_mut(), name);
         }
     }
-}
-
-/// Replaces the query by `query`, a part of the present one.
-fn set_query(uri: &mut Uri, query: Vec<u8>) {
-    let Ok(query) = String::from_utf8(query) else { return };
-    let Ok(target) = PathAndQuery::try_from(format!("{}?{query}", uri.path())) else { return };
-    let mut parts = std::mem::take(uri).into_parts();
-    parts.path_and_query = Some(target);
-    *uri = Uri::from_parts(parts).unwrap_or_default();
 }
 
 #[cfg(test)]

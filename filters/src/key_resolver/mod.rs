@@ -15,6 +15,7 @@
 //! | `jwt:CLAIM` | a claim of the request's verified JSON Web Token; `a.b` is the member `b` of the claim `a` (feature `jwt`) |
 //! | `tls:san-uri` | a name of the client's certificate, or its digest: also `san-dns`, `san-email`, `subject-cn`, `fingerprint-sha256` |
 //! | `principal` | the user that an authenticating filter established |
+//! | `api-key` | the id of the request's verified API key, behind [`IdentifyLayer`](crate::verify_api_key) (feature `verify-api-key`) |
 //!
 //! Other keys come from a function: [`KeyResolver::from_fn`] and [`KeyResolver::ip_from`].
 //!
@@ -41,6 +42,7 @@
 //!
 //! [`RequestContext::client_ip`]: crate::context::RequestContext::client_ip
 
+mod api_key;
 mod buffer;
 mod credentials;
 mod extract;
@@ -52,6 +54,8 @@ mod resolver;
 mod sources;
 
 pub use self::buffer::KeyBuf;
+#[cfg(feature = "verify-api-key")]
+pub(crate) use self::extract::is_preflight;
 pub use self::function::RequestHead;
 pub use self::key_fields::KeyFields;
 pub use self::parse::KeyResolverError;

@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::credentials;
 use super::extract::IpPrefixes;
 use super::resolver::{KeyResolver, Kind};
+use crate::api_key::KeyPart;
 use crate::client_certificate::CertificatePart;
 
 /// Error of a text that names no key resolver.
@@ -16,7 +17,7 @@ use crate::client_certificate::CertificatePart;
 pub enum KeyResolverError {
     /// Unknown name.
     #[error(
-        "unknown key resolver `{0}`; use ip, ip/V4/V6, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route, jwt:CLAIM, tls:san-uri or principal"
+        "unknown key resolver `{0}`; use ip, ip/V4/V6, header:NAME, query:NAME, cookie:NAME, path, path:{{variable}}, host, method, route, jwt:CLAIM, tls:san-uri, api-key or principal"
     )]
     Unknown(String),
     /// The name after the colon is missing.
@@ -65,6 +66,7 @@ fn without_name(text: &str) -> Result<Kind, KeyResolverError> {
         "method" => Kind::Method,
         "route" => Kind::Route,
         "principal" => Kind::Principal,
+        "api-key" => Kind::ApiKey(KeyPart::Id, None),
         "header" | "query" | "cookie" | "jwt" | "tls" => return Err(KeyResolverError::MissingName(text.to_owned())),
         _ => match text.strip_prefix("ip/") {
             Some(bits) => Kind::Ip(prefixes(bits).ok_or_else(|| KeyResolverError::BadPrefixes(text.to_owned()))?),
@@ -130,6 +132,7 @@ impl fmt::Display for KeyResolver {
             Kind::Jwt(None, _) => f.write_str("jwt"),
             #[cfg(feature = "jwt")]
             Kind::Jwt(Some(claim), _) => write!(f, "jwt:{claim}"),
+            Kind::ApiKey(..) => f.write_str("api-key"),
             Kind::Function(_) => f.write_str("function"),
             Kind::Composite(parts) => parts.iter().enumerate().try_for_each(|(at, part)| {
                 f.write_str(if at == 0 { "" } else { "," })?;
@@ -161,6 +164,7 @@ mod tests {
             "principal",
             "tls:san-uri",
             "tls:fingerprint-sha256",
+            "api-key",
         ];
         for text in texts {
             assert_eq!(KeyResolver::parse(text).map(|resolver| resolver.to_string()), Ok(text.to_owned()));

@@ -26,9 +26,8 @@ impl KeyResolver {
             Kind::Jwt(Some(_), _) => !id.is_empty(),
             Kind::Header(_) | Kind::Credentials(_) | Kind::Query(_) | Kind::Cookie(_) => !id.is_empty(),
             Kind::Certificate(CertificatePart::Fingerprint) => extract::is_fingerprint(id),
-            Kind::Certificate(_) | Kind::Variable(_) | Kind::Route | Kind::Principal | Kind::Function(_) => {
-                !id.is_empty()
-            }
+            Kind::Certificate(_) | Kind::ApiKey(..) => !id.is_empty(),
+            Kind::Variable(_) | Kind::Route | Kind::Principal | Kind::Function(_) => !id.is_empty(),
             Kind::Composite(parts) => is_composite(parts, id),
             Kind::OrShared(resolver) => id.is_empty() || resolver.can_return(id),
             Kind::OrPreflight(resolver) => extract::is_preflight_id(id) || resolver.can_return(id),

@@ -10,11 +10,13 @@ use super::buffer::KeyBuf;
 use super::credentials;
 use super::extract::{self, IpPrefixes};
 use super::function::{AddressFn, KeyFn, RequestHead, UserFn};
+use crate::api_key::{Identity, KeyPart, Settings};
 use crate::client_certificate::CertificatePart;
 use crate::context::RequestContext;
 use crate::cookie;
 #[cfg(feature = "jwt")]
 use crate::jwt::Verifier;
+use crate::query;
 
 /// Resolver of the key id under which a request is counted. See the [module](super) for the kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub(super) enum Kind {
     /// Claim of a verified token; without a claim, one id for all valid tokens.
     #[cfg(feature = "jwt")]
     Jwt(Option<Box<str>>, Option<Arc<Verifier>>),
+    /// Part of a verified API key, and the places of keys.
+    ApiKey(KeyPart, Option<Arc<Settings>>),
     Function(KeyFn),
     Composite(Vec<KeyResolver>),
     OrShared(Box<KeyResolver>),
@@ -194,7 +198,7 @@ impl KeyResolver {
             }
             Kind::Header(name) => extract::header(request.headers(), name).one()?,
             Kind::Credentials(name) => credentials::normal(extract::header(request.headers(), name).one()?, buf),
-            Kind::Query(name) => extract::decoded(extract::query(request.uri(), name).one()?, true, buf),
+            Kind::Query(name) => extract::decoded(query::value(request.uri(), name).one()?, true, buf),
             Kind::Cookie(name) => cookie::value(request.headers(), name).one()?,
             Kind::Path => extract::path(request.uri().path(), buf),
             Kind::Variable(name) => extract::decoded(context()?.variable(name)?.as_bytes(), false, buf),
@@ -213,6 +217,8 @@ impl KeyResolver {
                 verifier.as_ref()?.write_claim(request.headers(), claim, buf)?;
                 buf.as_bytes()
             }
+            Kind::ApiKey(KeyPart::Id, _) => Identity::key_of(request)?.id.as_bytes(),
+            Kind::ApiKey(KeyPart::Plan, _) => Identity::key_of(request)?.plan.as_deref()?.as_bytes(),
             Kind::Function(function) => {
                 (function.0)(RequestHead::of(request), buf)?;
                 buf.as_bytes()
@@ -248,9 +254,8 @@ impl KeyResolver {
             Kind::Ip(_) | Kind::IpFrom(..) | Kind::Header(_) | Kind::Query(_) | Kind::Cookie(_) | Kind::Path => {
                 Cow::Borrowed(id)
             }
-            Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route | Kind::Principal | Kind::Function(_) => {
-                Cow::Borrowed(id)
-            }
+            Kind::Variable(_) | Kind::Host | Kind::Method | Kind::Route | Kind::Principal => Cow::Borrowed(id),
+            Kind::ApiKey(..) | Kind::Function(_) => Cow::Borrowed(id),
             // The parts of a list are separate in it, each in its normal form.
             Kind::Composite(_) => Cow::Borrowed(id),
         }
@@ -262,7 +267,7 @@ impl KeyResolver {
     }
 
     /// Applies `change` to each part.
-    fn change_parts(&mut self, change: &dyn Fn(&mut Kind)) {
+    pub(super) fn change_parts(&mut self, change: &dyn Fn(&mut Kind)) {
         match &mut self.0 {
             Kind::Composite(parts) => parts.iter_mut().for_each(|part| part.change_parts(change)),
             Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.change_parts(change),

@@ -10,10 +10,12 @@ use http::{HeaderName, Request};
 use super::buffer::KeyBuf;
 use super::extract;
 use super::resolver::{KeyResolver, Kind};
+use crate::api_key::{Identity, Settings};
 use crate::client_certificate::CertificatePart;
 use crate::cookie;
 #[cfg(feature = "jwt")]
 use crate::jwt::Verifier;
+use crate::query;
 use crate::repeated::Repeated;
 
 /// Nothing verifies a token.
@@ -52,6 +54,8 @@ pub enum KeySource<'r> {
     Certificate(CertificatePart),
     /// JSON Web Token that a verifier checks; `None`: nothing does.
     Token(Option<&'r Verifier>),
+    /// Verified API key, and its places.
+    ApiKey(Option<&'r Settings>),
     /// Function of a program that uses this library.
     Function,
 }
@@ -77,6 +81,7 @@ impl KeyResolver {
             Kind::Certificate(part) => KeySource::Certificate(*part),
             #[cfg(feature = "jwt")]
             Kind::Jwt(_, verifier) => KeySource::Token(verifier.as_deref()),
+            Kind::ApiKey(_, settings) => KeySource::ApiKey(settings.as_deref()),
             Kind::Function(_) => KeySource::Function,
         };
         vec![(source, self)]
@@ -94,13 +99,25 @@ impl KeyResolver {
         self.reads(|source| matches!(source, KeySource::Token(None)))
     }
 
+    /// Returns true if it reads an API key and has no places of keys.
+    #[must_use]
+    pub fn needs_api_keys(&self) -> bool {
+        self.reads(|source| matches!(source, KeySource::ApiKey(None)))
+    }
+
+    /// Returns true if it reads an API key.
+    #[must_use]
+    pub fn reads_api_key(&self) -> bool {
+        self.reads(|source| matches!(source, KeySource::ApiKey(_)))
+    }
+
     /// Returns true if it may read the request's [`RequestContext`](crate::context::RequestContext); a function may read any
     /// extension. Requests with the method OPTIONS need it also for [`or_preflight`](Self::or_preflight).
     #[must_use]
     pub fn needs_context(&self) -> bool {
         self.reads(|source| {
             matches!(source, KeySource::Client | KeySource::Route | KeySource::Function | KeySource::Principal)
-                || matches!(source, KeySource::Variable(_))
+                || matches!(source, KeySource::Variable(_) | KeySource::ApiKey(_))
         })
     }
 
@@ -126,18 +143,23 @@ impl KeyResolver {
     /// Returns the names of the header fields that it reads, that of the token included.
     #[must_use]
     pub fn headers(&self) -> Vec<&HeaderName> {
-        let name = |(source, _)| match source {
-            KeySource::Header(name) => Some(name),
-            KeySource::Cookie(_) => Some(&COOKIE_FIELD),
-            #[cfg(feature = "jwt")]
-            KeySource::Token(verifier) => Some(verifier?.settings().source.header()),
-            #[cfg(not(feature = "jwt"))]
-            KeySource::Token(_) => None,
-            KeySource::Client | KeySource::Extension | KeySource::Query(_) | KeySource::Path => None,
-            KeySource::Variable(_) | KeySource::Host | KeySource::Method | KeySource::Route => None,
-            KeySource::Principal | KeySource::Certificate(_) | KeySource::Function => None,
+        let names = |(source, _)| -> Vec<&HeaderName> {
+            match source {
+                KeySource::Header(name) => vec![name],
+                KeySource::Cookie(_) => vec![&COOKIE_FIELD],
+                #[cfg(feature = "jwt")]
+                KeySource::Token(verifier) => {
+                    verifier.map(|verifier| verifier.settings().source.header()).into_iter().collect()
+                }
+                #[cfg(not(feature = "jwt"))]
+                KeySource::Token(_) => Vec::new(),
+                KeySource::ApiKey(settings) => settings.map(Settings::headers).into_iter().flatten().collect(),
+                KeySource::Client | KeySource::Extension | KeySource::Query(_) | KeySource::Path => Vec::new(),
+                KeySource::Variable(_) | KeySource::Host | KeySource::Method | KeySource::Route => Vec::new(),
+                KeySource::Principal | KeySource::Certificate(_) | KeySource::Function => Vec::new(),
+            }
         };
-        self.parts().into_iter().filter_map(name).collect()
+        self.parts().into_iter().flat_map(names).collect()
     }
 
     /// Returns the time until which the accepted token of `request` is valid. `None` if it reads no token, or if the
@@ -154,7 +176,7 @@ impl KeyResolver {
     pub fn is_ambiguous<B>(&self, request: &Request<B>) -> bool {
         self.reads(|source| match source {
             KeySource::Header(name) => extract::header(request.headers(), name) == Repeated::Differing,
-            KeySource::Query(name) => extract::query(request.uri(), name) == Repeated::Differing,
+            KeySource::Query(name) => query::value(request.uri(), name) == Repeated::Differing,
             KeySource::Cookie(name) => cookie::value(request.headers(), name) == Repeated::Differing,
             #[cfg(feature = "jwt")]
             KeySource::Token(verifier) => {
@@ -165,6 +187,7 @@ impl KeyResolver {
             KeySource::Client | KeySource::Extension | KeySource::Path | KeySource::Variable(_) => false,
             KeySource::Certificate(part) => extract::certificate(request.extensions(), part) == Repeated::Differing,
             KeySource::Host | KeySource::Method | KeySource::Route => false,
+            KeySource::ApiKey(_) => Identity::is_differing(request),
             KeySource::Principal | KeySource::Function => false,
         })
     }

@@ -6,6 +6,7 @@ mod accept;
 #[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
 mod json;
 #[cfg(any(
+    feature = "verify-api-key",
     feature = "circuit-breaker",
     feature = "concurrency-limiter",
     feature = "edit",
@@ -22,6 +23,7 @@ mod template;
 
 pub use self::accept::prefers_problem;
 #[cfg(any(
+    feature = "verify-api-key",
     feature = "circuit-breaker",
     feature = "concurrency-limiter",
     feature = "edit",

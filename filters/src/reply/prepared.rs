@@ -71,7 +71,7 @@ impl Reply {
     }
 
     /// Prepares such a response with a `detail`, which has no quotes and no backslashes.
-    #[cfg(feature = "edit")]
+    #[cfg(any(feature = "verify-api-key", feature = "edit"))]
     pub(crate) fn detailed(status: StatusCode, reason: &'static str, detail: &str) -> Self {
         let members = format!(r#","detail":"{detail}""#);
         let name = status.canonical_reason().unwrap_or("Error");
@@ -95,6 +95,7 @@ impl Reply {
 
     /// Returns the response to `request`. HEAD gets the length that GET would get, and no body (RFC 9110 §9.3.2).
     #[cfg(any(
+        feature = "verify-api-key",
         feature = "concurrency-limiter",
         feature = "edit",
         feature = "request-rate-limiter",

@@ -12,7 +12,7 @@ use crate::admin::breakers::BreakerReply;
 use crate::admin::routes::RouteReply;
 use crate::admin::upstreams::UpstreamReply;
 use crate::admin::{
-    breakers, config_state, dashboard, events, explain, health, log_level, metrics, reply, routes, top, upstreams,
+    breakers, config_state, dashboard, events, explain, health, keys, log_level, metrics, reply, routes, top, upstreams,
 };
 use crate::explain::model::Explanation;
 
@@ -20,7 +20,7 @@ const ENDING: (u16, &str) = (503, "The gateway is shutting down");
 
 /// Every endpoint. If several match a request, the first one serves it.
 pub(super) static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
-    [pages(), limit_rows::limits(), limit_rows::overrides(), state(), upstreams(), spring()]
+    [pages(), limit_rows::limits(), limit_rows::overrides(), keys(), state(), upstreams(), spring()]
         .into_iter()
         .flatten()
         .collect()
@@ -42,6 +42,26 @@ fn pages() -> Vec<Endpoint> {
             json::<health::Readiness>("ready", "Reports readiness").or(&[(503, "Not ready: `reason` says why")]);
         GET [Root "/metrics", Prometheus ""] Metrics Now(|call| metrics::scrape(call.state, call.headers)) =>
             text("metrics", "Metrics as Prometheus text, or as OpenMetrics if `Accept` prefers it", "text/plain");
+    }
+}
+
+/// API keys.
+fn keys() -> Vec<Endpoint> {
+    const REFUSED: [(u16, &str); 3] = [
+        (404, "No API key has the id"),
+        (409, "The keys are in a file, or an entry is no JSON"),
+        (503, "Redis is unreachable"),
+    ];
+    endpoints! {
+        GET [Root "/api/keys"] Read Wait(|call, _| Box::pin(keys::list(call.query, call.state))) =>
+            json::<keys::KeysReply>("listKeys", "API keys with their use, without their hashes")
+                .with("id", "Id of keys; all without it", of_reply::<String>())
+                .with("after", "`next` of the reply before", of_reply::<String>())
+                .or(&[(400, "Invalid query parameter"), REFUSED[2]]);
+        POST [Root "/api/keys/{id}/disable"] Write Wait(|call, _| Box::pin(async move { keys::disable(&call.value(0), true, call.state).await })) =>
+            json::<keys::ChangedKeys>("disableKeys", "Disables all keys with an id in Redis").or(&REFUSED);
+        POST [Root "/api/keys/{id}/enable"] Write Wait(|call, _| Box::pin(async move { keys::disable(&call.value(0), false, call.state).await })) =>
+            json::<keys::ChangedKeys>("enableKeys", "Enables all keys with an id in Redis").or(&REFUSED);
     }
 }
 

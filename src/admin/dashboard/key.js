@@ -1,5 +1,6 @@
 // Key: what a key has left under each rule; grants, sets and resets its budget.
 
+import { apiKeys } from "./api-keys.js";
 import { call, fail, Problem } from "./api.js";
 import { announce, duration, el, field, heading, keyed, number, text } from "./dom.js";
 import { overrideForm, overrideList, words } from "./override.js";
@@ -17,8 +18,9 @@ export function keyPage(state) {
     field("Route", routes), field("Rule", rules), field("Key", key, "The id that the key resolver returns, such as a client address or an API key."),
     el("button", { type: "submit", class: "primary" }, "Show"));
   const result = el("section", { hidden: true }, title, plan, refusal, cards);
+  const keys = apiKeys();
   const overrides = overrideList(() => state.snapshot?.top.hashed);
-  const node = el("div", {}, heading("Key"), form, failure, result, overrides.node);
+  const node = el("div", {}, heading("Key"), form, failure, result, keys.node, overrides.node);
   /// Every rule, as `/api/limits` lists them.
   let known = [];
   /// The key that is shown.
@@ -80,6 +82,7 @@ export function keyPage(state) {
   function draw(found) {
     result.hidden = false;
     title.replaceChildren("Budget of ", el("code", {}, opened.key), found.key === opened.key ? "" : ` (shown elsewhere as ${found.key})`);
+    keys.show(found.limits.some((limit) => limit["key-resolver"] === "api-key") ? opened.key : null);
     plan.hidden = found.plan === undefined;
     text(plan, found.plan ? `Plan: ${found.plan}` : "No plan");
     keyed(cards, found.limits, (limit) => JSON.stringify([limit.rule, limit.plan ?? null]), createLimit, (card, limit) => card.tollgate(limit));

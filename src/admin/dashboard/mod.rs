@@ -23,11 +23,12 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const PAGE: File = ("index.html", HTML, include_str!("index.html"));
 
 /// Files that the page loads, below `/dashboard/`.
-const FILES: [File; 11] = [
+const FILES: [File; 12] = [
     ("style.css", "text/css; charset=utf-8", include_str!("style.css")),
     ("icon.svg", "image/svg+xml", include_str!("icon.svg")),
     ("app.js", SCRIPT, include_str!("app.js")),
     ("api.js", SCRIPT, include_str!("api.js")),
+    ("api-keys.js", SCRIPT, include_str!("api-keys.js")),
     ("dom.js", SCRIPT, include_str!("dom.js")),
     ("overview.js", SCRIPT, include_str!("overview.js")),
     ("limited.js", SCRIPT, include_str!("limited.js")),

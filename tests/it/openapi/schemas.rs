@@ -6,6 +6,7 @@ use tollgate_test_support::registry::ConsulServer;
 
 use super::checker::Checker;
 use super::{TOKEN, admin};
+use crate::api_keys::hash;
 use crate::support::client::Connection;
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
@@ -83,6 +84,7 @@ tollgate:
   server: {{address: 127.0.0.1, workers: 1}}
   access-log: {{output: off}}
   redis: {{url: '{}', timeout: 5s}}
+  api-keys: {{redis-hash: keys}}
   management:
     server: {{address: 0.0.0.0}}
     tokens: [{{name: ops, role: write, token: write-token-of-16-bytes}}]
@@ -97,6 +99,7 @@ tollgate:
   routes:
     - {{id: pool, uri: 'lb://pool', predicates: [Path=/pool], filters: [{{name: CircuitBreaker, args: {{name: pool}}}}]}}
     - {{id: checked, uri: 'lb://checked', predicates: [Path=/checked]}}
+    - {{id: keyed, uri: 'echo:', predicates: [Path=/keyed], filters: [ApiKey]}}
     - {{id: listed, uri: 'lb://listed', predicates: [Path=/listed]}}
     - {{id: status, uri: 'lb://pool', predicates: [Path=/status], filters: [{{name: RequestSize, args: {{maxSize: 1}}}}]}}
     - id: leased
@@ -142,6 +145,7 @@ fn every_response_has_the_members_of_its_schema() {
     }
     (0..5).for_each(|_| drop(all.gateway.get("/pool")));
     all.gateway.get("/listed");
+    all.keys(&redis);
     all.limits();
     all.states();
     all.dry_runs();
@@ -164,6 +168,28 @@ fn every_response_has_the_members_of_its_schema() {
 }
 
 impl Scenario {
+    /// Lists API keys, more than one page of them, and changes some.
+    fn keys(&mut self, redis: &Redis) {
+        let alice = hash("test");
+        let entry = json!({"id": "alice", "plan": "gold", "expires": "2099-01-01T00:00:00Z", "routes": ["keyed"]});
+        let mut fields = vec![alice, entry.to_string()];
+        fields.extend((0..3_000).flat_map(|n| [format!("{n:064x}"), json!({"id": format!("k{n}")}).to_string()]));
+        let command: Vec<&str> = ["HSET", "keys"].into_iter().chain(fields.iter().map(String::as_str)).collect();
+        redis.query::<i64>(&command).unwrap();
+        self.gateway.connect().request("GET", "/keyed", &[("x-api-key", "test")], b"");
+        self.get("/api/keys");
+        self.send("GET", "/api/keys", "/api/keys?id=alice", &Value::Null, 200);
+        for change in ["disable", "enable"] {
+            self.send(
+                "POST",
+                &format!("/api/keys/{{id}}/{change}"),
+                &format!("/api/keys/alice/{change}"),
+                &Value::Null,
+                200,
+            );
+        }
+    }
+
     /// Reads and changes limits and their overrides.
     fn limits(&mut self) {
         self.send("GET", LIMIT, "/api/limits/orders/alice", &Value::Null, 200);

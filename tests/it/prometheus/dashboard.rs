@@ -59,7 +59,7 @@ fn each_query_of_the_dashboard_returns_data() {
     assert!(prometheus.values(denied)[0] > 0.0, "the load is not limited");
     let rules = prometheus.api("rules");
     let rules = rules["data"]["groups"][0]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 19);
+    assert_eq!(rules.len(), 20);
     for rule in rules {
         assert_eq!(rule["health"], "ok", "{rule}");
     }

@@ -74,7 +74,7 @@ fn alerting_rules_pass_their_tests() {
     let rules = std::fs::read_to_string(repository("deploy/prometheus/alerts.yaml")).unwrap();
     let tests = std::fs::read_to_string(tests).unwrap();
     let alerts: Vec<&str> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
-    assert_eq!(alerts.len(), 19, "{alerts:?}");
+    assert_eq!(alerts.len(), 20, "{alerts:?}");
     let [table, runbook] = ["monitoring.md", "runbook.md"]
         .map(|page| std::fs::read_to_string(repository("docs/operations").join(page)).unwrap());
     for alert in alerts {

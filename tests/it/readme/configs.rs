@@ -18,6 +18,7 @@ fn every_whole_yaml_in_the_guides_passes_check_without_diagnostics() {
     let whole = found.iter().filter(|(_, yaml)| yaml.contains("\nroutes:") || yaml.starts_with("routes:"));
     let whole: Vec<_> = whole.filter(|(_, yaml)| is_usable(yaml)).collect();
     assert!(whole.len() >= 12, "{}", whole.len());
+    std::fs::write(folder.path().join("keys.yaml"), "[]").unwrap();
     for (number, (_, yaml)) in whole.iter().enumerate() {
         let name = format!("block-{number}.yaml");
         std::fs::write(folder.path().join(&name), yaml).unwrap();

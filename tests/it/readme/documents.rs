@@ -65,10 +65,11 @@ fn every_documented_key_resolver_can_be_used() {
         let folder = tempfile::tempdir().unwrap();
         let text = resolver.trim_matches('"').replace("NAME", "X").replace("CLAIM", "sub").replace("variable", "id");
         let yaml = format!(
-            "jwt: {{jwks: 'https://id/keys', audience: a}}\nkey-resolvers: {{name: ip}}\nroutes: [{{id: a, uri: 'http://a', predicates: ['Path=/{{id}}'], filters: \
+            "jwt: {{jwks: 'https://id/keys', audience: a}}\napi-keys: {{file: keys.yaml}}\nkey-resolvers: {{name: ip}}\nroutes: [{{id: a, uri: 'http://a', predicates: ['Path=/{{id}}'], filters: \
              [{{name: RequestRateLimiter, args: {{replenish-rate: 1, key-resolver: '{text}'}}}}]}}]\n"
         );
         std::fs::write(folder.path().join("ask.yaml"), &yaml).unwrap();
+        std::fs::write(folder.path().join("keys.yaml"), "[]").unwrap();
         let (code, _, err) = tollgate(&["check", "ask.yaml"], folder.path());
         assert_eq!(code, 0, "{yaml}{err}");
         assert_eq!(err.contains("no filter authenticates"), text == "principal", "{err}");
@@ -84,10 +85,14 @@ fn the_table_of_metrics_is_complete() {
     });
     // Metrics of the access log, of caches, certificates, traces, registries and several endpoints exist only if those do.
     let certificates = tollgate_test_support::Certificates::new();
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys.yaml");
+    std::fs::write(&keys, "[]").unwrap();
     let logging = Gateway::start(&format!(
-        "access-log: {{output: stdout}}\nmanagement: {{otlp: {{tracing: {{endpoint: 'http://127.0.0.1:1/'}}}}}}\nupstreams: {{a: {{endpoints: ['http://127.0.0.1:1'], health: {{path: /}}}}}}\n\
+        "api-keys: {{file: '{}'}}\naccess-log: {{output: stdout}}\nmanagement: {{otlp: {{tracing: {{endpoint: 'http://127.0.0.1:1/'}}}}}}\nupstreams: {{a: {{endpoints: ['http://127.0.0.1:1'], health: {{path: /}}}}}}\n\
          server: {{address: 127.0.0.1, workers: 1, ssl: {{certificate: {}, certificate-private-key: {}}}}}\n\
          routes: [{{id: a, uri: 'lb://a', predicates: [Path=/a], filters: [LocalResponseCache=1m]}}]",
+        keys.display(),
         certificates.server().display(),
         certificates.server_key().display(),
     ));

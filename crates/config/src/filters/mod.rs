@@ -1,5 +1,6 @@
 //! Filters by name. One table serves dispatch, messages, the schema and the documentation; each file has its rows.
 
+mod api_key;
 mod circuit_breaker;
 mod concurrency_limiter;
 pub(crate) mod for_all_routes;
@@ -48,6 +49,7 @@ const RATE_LIMITER: &[Entry] = &[Entry {
 /// Returns all filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
     let tables = [
+        api_key::ENTRIES,
         circuit_breaker::ENTRIES,
         concurrency_limiter::ENTRIES,
         local_response_cache::ENTRIES,

@@ -188,6 +188,12 @@ impl Filter {
         one.into_iter().chain(limiter.into_iter().flatten())
     }
 
+    /// Returns true if it reads the API key of requests.
+    #[must_use]
+    pub fn reads_api_key(&self) -> bool {
+        self.key_resolvers().any(KeyResolver::reads_api_key)
+    }
+
     /// Returns true if it refuses requests without a header field of their sender, and so preflights.
     pub(crate) fn refuses_preflights(&self) -> bool {
         let is_sent = |resolver: &KeyResolver| !resolver.headers().is_empty() && !resolver.counts_preflights();

@@ -10,7 +10,8 @@ use http::header::HeaderName;
 use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::{
-    fallback_headers, redirect_to, remove_json_attributes, request_header_size, require_key, secure_headers, set_status,
+    fallback_headers, redirect_to, remove_json_attributes, request_header_size, require_key, secure_headers,
+    set_status, verify_api_key,
 };
 
 use crate::de::spanned::Spanned;
@@ -29,6 +30,8 @@ const DEFAULT_JSON_SIZE: u64 = 1024 * 1024;
 /// Filter whose layer needs its settings only.
 #[derive(Clone, Debug)]
 pub enum PlainFilter {
+    /// Refuses requests without a valid API key.
+    ApiKey(verify_api_key::FilterSettings),
     /// Adds headers about the failure to requests of a fallback.
     FallbackHeaders(fallback_headers::HeaderNames),
     /// Responds with a redirect.
@@ -64,6 +67,10 @@ pub enum OwnResponses {
 macro_rules! with_plain_layer {
     ($filter:expr, $layer:ident => $result:expr) => {
         match $filter {
+            $crate::PlainFilter::ApiKey(settings) => {
+                let $layer = ::tollgate_filters::verify_api_key::ApiKeyLayer::new(settings.clone());
+                $result
+            }
             $crate::PlainFilter::FallbackHeaders(names) => {
                 let $layer = ::tollgate_filters::fallback_headers::FallbackHeadersLayer::new(names.clone());
                 $result
@@ -102,7 +109,8 @@ impl PlainFilter {
     pub(super) fn acts_on_responses(&self) -> bool {
         match self {
             Self::RemoveJsonAttributes(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => true,
-            Self::FallbackHeaders(_) | Self::RedirectTo(_) | Self::RequestHeaderSize(_) | Self::RequireKey(_) => false,
+            Self::ApiKey(_) | Self::FallbackHeaders(_) | Self::RedirectTo(_) => false,
+            Self::RequestHeaderSize(_) | Self::RequireKey(_) => false,
         }
     }
 
@@ -111,13 +119,15 @@ impl PlainFilter {
         match self {
             Self::RedirectTo(_) => OwnResponses::All,
             Self::RemoveJsonAttributes(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => OwnResponses::None,
-            Self::FallbackHeaders(_) | Self::RequestHeaderSize(_) | Self::RequireKey(_) => OwnResponses::None,
+            Self::ApiKey(_) | Self::FallbackHeaders(_) => OwnResponses::None,
+            Self::RequestHeaderSize(_) | Self::RequireKey(_) => OwnResponses::None,
         }
     }
 
     /// Returns the key that requests need.
     pub(super) fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {
+            Self::ApiKey(settings) => Some(settings.resolver()),
             Self::RequireKey(settings) => Some(&settings.key_resolver),
             Self::FallbackHeaders(_) | Self::RedirectTo(_) | Self::RemoveJsonAttributes(_) => None,
             Self::RequestHeaderSize(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => None,
@@ -130,6 +140,7 @@ impl PlainFilter {
             Self::FallbackHeaders(names) => {
                 vec![&names.execution_type, &names.execution_message, &names.root_type, &names.root_message]
             }
+            Self::ApiKey(settings) => vec![&settings.keys().id_header],
             Self::RedirectTo(_) | Self::RemoveJsonAttributes(_) | Self::RequestHeaderSize(_) => Vec::new(),
             Self::RequireKey(_) | Self::SecureHeaders(_) | Self::SetStatus(_) => Vec::new(),
         }

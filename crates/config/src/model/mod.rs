@@ -12,6 +12,7 @@ pub use crate::rate_limiter::{
     Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
 };
 pub use crate::routes::model::{Cors, Definition, Route, Target};
+pub use crate::sections::api_keys::{ApiKeyStore, ApiKeys};
 pub use crate::sections::config_files::ConfigFiles;
 pub use crate::sections::cors::RouteCors;
 pub use crate::sections::forwarding::{ForwardedHeaders, Forwarding, HeaderAction, TrustedProxies, Underscores};
@@ -62,6 +63,8 @@ pub struct Config {
     pub jwt: Option<crate::Jwt>,
     /// Files of the configuration.
     pub files: ConfigFiles,
+    /// API keys that are verified.
+    pub api_keys: Option<ApiKeys>,
     /// Memory store of limits.
     pub memory: Memory,
     /// Transfer of request counts to Redis.

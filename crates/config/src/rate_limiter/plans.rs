@@ -83,8 +83,7 @@ fn resolver(
     diagnostics: &mut Diagnostics,
 ) -> Result<PlanResolver, Reported> {
     let Some(resolver) = args.plan_resolver.checked()? else {
-        let help =
-            "plan-resolver: \"header:X-Plan\", {table: {alice: gold}} by key, or {redis-hash: plans} by key in Redis";
+        let help = "plan-resolver: \"header:X-Plan\", api-key, {table: {alice: gold}} by key, or {redis-hash: plans} by key in Redis";
         let error = diagnostics.error(plans_at, "`plans` without `plan-resolver`, the source of a request's plan");
         return Err(error.reported_with(help));
     };
@@ -94,7 +93,10 @@ fn resolver(
         PlanResolverArgs::Map(map) => return by_key(map, resolver.span, names, context, diagnostics),
     };
     match text {
-        Some(text) => context.key_resolvers.resolve(&text.value, text.span, diagnostics).map(PlanResolver::Request),
+        Some(text) => {
+            let resolver = context.key_resolvers.resolve(&text.value, text.span, diagnostics)?;
+            Ok(PlanResolver::Request(resolver.of_plan()))
+        }
         None => Err(report_no_resolver(resolver.span, diagnostics)),
     }
 }

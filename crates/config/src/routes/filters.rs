@@ -6,7 +6,7 @@ use tollgate_routing::Predicate;
 
 use crate::diagnostics::Diagnostics;
 use crate::filters::model::{Filter, FilterPosition};
-use crate::filters::plain::OwnResponses;
+use crate::filters::plain::{OwnResponses, PlainFilter};
 use crate::routes::key_parts::{self, Effect};
 use crate::spec::FilterSpec;
 use crate::yaml::Span;
@@ -39,6 +39,7 @@ pub(super) fn interleave<'n>(defaults: &[FilterSlot<'n>], of_route: Vec<FilterSl
 pub(super) fn check(filters: &mut Vec<ListedFilter<'_>>, id: &str, id_at: Span, diagnostics: &mut Diagnostics) {
     keep_last_cache(filters, id, id_at, diagnostics);
     uncounted_requests(filters, id, diagnostics);
+    late_api_keys(filters, id, diagnostics);
     let edits = filters.iter().filter_map(|listed| Some((listed.filter.as_edit()?, &listed.spec)));
     let edits: Vec<_> = edits.collect();
     hosts(&edits, diagnostics);
@@ -112,6 +113,20 @@ fn uncounted_requests(filters: &[ListedFilter<'_>], id: &str, diagnostics: &mut 
             ),
         };
         diagnostics.warn(first.spec.span, message).help(remedy);
+    }
+}
+
+/// Warns of `ApiKey` behind a limiter: requests without a valid key are counted before they are refused.
+fn late_api_keys(filters: &[ListedFilter<'_>], id: &str, diagnostics: &mut Diagnostics) {
+    let is_check = |listed: &&ListedFilter<'_>| matches!(listed.filter, Filter::Plain(PlainFilter::ApiKey(_)));
+    let Some(check) = filters.iter().find(is_check) else { return };
+    let before = filters.iter().take_while(|listed| !is_check(listed));
+    if let Some(limiter) = before.into_iter().find(|listed| listed.filter.counts_requests()) {
+        let message = format!(
+            "`ApiKey` of route `{id}` is behind `{}`, which counts requests without a valid key",
+            limiter.spec.name
+        );
+        diagnostics.warn(check.spec.span, message).help(format!("list `ApiKey` before `{}`", limiter.spec.name));
     }
 }
 

@@ -60,6 +60,13 @@ impl Route {
         limiters.enumerate().map(|(at, limiter)| Naming { route: &self.id, number: at + 1, limiter })
     }
 
+    /// Returns true if the route reads the API keys of requests.
+    #[must_use]
+    pub fn reads_api_keys(&self) -> bool {
+        self.filters.iter().any(Filter::reads_api_key)
+            || self.uri.key_resolver().is_some_and(KeyResolver::reads_api_key)
+    }
+
     /// Returns the names of the request's header fields that the route reads, sets or removes.
     fn request_headers(&self) -> impl Iterator<Item = &HeaderName> {
         let of_target = self.uri.key_resolver().into_iter().flat_map(KeyResolver::headers);
@@ -76,6 +83,7 @@ impl Config {
             .iter()
             .flat_map(Route::request_headers)
             .chain(self.request_id.header(&self.access_log))
+            .chain(self.api_keys.iter().map(|keys| &keys.settings.id_header))
             .cloned()
             .collect()
     }

@@ -1,5 +1,6 @@
 //! Sections of the file. Each folder or file has the raw struct of a section, its check and the checked struct.
 
+pub(crate) mod api_keys;
 pub(crate) mod config_files;
 pub(crate) mod cors;
 pub(crate) mod files;

@@ -95,6 +95,7 @@ fn each_key_of_the_schema_is_known_as_a_secret_or_as_none() {
     let expected = [
         "acl-token",
         "allow-credentials",
+        "api-keys",
         "certificate-private-key",
         "cookie",
         "hash-keys",

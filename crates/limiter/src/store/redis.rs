@@ -80,7 +80,7 @@ pub use self::monitor::{Heartbeat, OverrideTable, ServerInfo, SharedOverride};
 pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
 pub use self::stats::{Counter, FailureCounts, Histogram, Operation, RedisStats};
-pub use self::store::{RedisPlans, RedisStore};
+pub use self::store::{HashPage, RedisHash, RedisPlans, RedisStore};
 pub use self::topology::{NodeStatus, ProbeFailure};
 
 /// Whole microseconds of `time`.

@@ -117,7 +117,7 @@ impl SharedGeneration {
             unlogged: unlogged(&config.access_log.exclude),
             sanitize: SanitizeRules::of(&config),
             trailer_rules: TrailerRules::of(&config),
-            header_policy: Arc::new(HeaderPolicy::of(&config.forwarding)),
+            header_policy: Arc::new(HeaderPolicy::of(&config)),
             body_timeout: config.server.body_timeout.get(),
             uses_reported_address: config.forwarding.trusts_client_address,
             forwarded: config.forwarding.headers,

@@ -108,7 +108,7 @@ impl Gateway {
         if record.is_logged() {
             log_line::complete(generation, &head, &body, connection, record);
             if summary.changes_target {
-                record.normalized(&head.uri);
+                record.normalized(&head.uri, generation.config.api_keys.as_ref().map(|keys| &*keys.settings));
             }
         }
         if connection.certificate.is_some() || is_trusted {
@@ -135,7 +135,10 @@ impl Gateway {
         }
         if let Some(log) = &self.access_log {
             let request_id = record.request_id().map(RequestId::value);
-            let line = LogLine::start(head, connection, request_id, log.has_details());
+            let mut line = LogLine::start(head, connection, request_id, log.has_details());
+            if let Some(keys) = &generation.config.api_keys {
+                line.mask(&keys.settings);
+            }
             record.logged(Rc::clone(log), line);
         }
     }

@@ -10,6 +10,7 @@ use tollgate_filters::edit::{Edit, EditLayer};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::local_response_cache::{LocalResponseCacheLayer, ReceivedTarget, ReuseUntil, StoringBody};
 use tollgate_filters::request_rate_limiter::IdentityCheck;
+use tollgate_filters::verify_api_key::FilterSettings;
 use tower::util::{MapRequest, MapResponse};
 use tower::{Layer, service_fn};
 
@@ -109,6 +110,7 @@ struct Identity {
 enum Step {
     Edit(EditLayer),
     Limiter(Box<IdentityCheck>),
+    ApiKey(FilterSettings),
     /// A resolver, and true if it must find a key id.
     Key(KeyResolver, bool),
 }
@@ -136,7 +138,7 @@ impl Identity {
         *edited.extensions_mut() = request.extensions().clone();
         self.steps.iter().all(|step| match step {
             Step::Edit(edit) => edit.edit_request(&mut edited),
-            Step::Limiter(_) | Step::Key(..) => step.passes(&edited),
+            Step::Limiter(_) | Step::ApiKey(_) | Step::Key(..) => step.passes(&edited),
         })
     }
 }
@@ -157,6 +159,7 @@ impl Step {
 
     fn of_plain(filter: &PlainFilter) -> Option<Self> {
         match filter {
+            PlainFilter::ApiKey(settings) => Some(Self::ApiKey(settings.clone())),
             PlainFilter::RequireKey(settings) => Some(Self::Key(settings.key_resolver.clone(), true)),
             PlainFilter::FallbackHeaders(_) | PlainFilter::RedirectTo(_) | PlainFilter::RemoveJsonAttributes(_) => None,
             PlainFilter::RequestHeaderSize(_) | PlainFilter::SecureHeaders(_) | PlainFilter::SetStatus(_) => None,
@@ -167,6 +170,7 @@ impl Step {
         match self {
             Self::Edit(_) => true,
             Self::Limiter(check) => check.passes(request),
+            Self::ApiKey(settings) => settings.admits(request),
             Self::Key(resolver, needs_key) => resolver.identifies(request, *needs_key),
         }
     }

@@ -13,6 +13,7 @@ use tollgate_filters::key_resolver::KeyFields;
 use tollgate_filters::replay::ReceivedHeadersLayer;
 use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 use tollgate_filters::request_size::{RequestSizeLayer, SizeLimited};
+use tollgate_filters::verify_api_key::IdentifyLayer;
 use tower::util::{MapRequest, MapResponse};
 use tower::{Layer, service_fn};
 
@@ -62,16 +63,20 @@ pub fn echo_service() -> SharedService {
 }
 
 /// Returns the layers of `route` around `innermost`: its filters, the first one outermost, and what precedes them. `max_body`
-/// limits request bodies in bytes.
+/// limits request bodies in bytes, `identify` looks up the API keys of routes that read them.
 #[must_use]
 pub fn route_service(
     route: &Route,
     repeated: RepeatedKeys,
-    max_body: Option<u64>,
+    (max_body, identify): (Option<u64>, Option<IdentifyLayer>),
     innermost: SharedService,
     context: &dyn LayerContext,
 ) -> SharedService {
     let stacked = stack(&route.id, &route.filters, max_body, innermost, context);
+    let stacked = match identify.filter(|_| route.reads_api_keys()) {
+        Some(identify) => SharedService::new(identify.layer(stacked)),
+        None => stacked,
+    };
     let keyed = with_single_keys(repeated, route, stacked);
     match &route.uri {
         Target::Forward(path) => resilience::with_path(path, keyed),
@@ -172,6 +177,11 @@ impl Position<'_> {
         }
     }
 
+    /// Returns true if a filter of the route reads API keys: the denials of a key are counted.
+    fn reads_api_keys(&self) -> bool {
+        self.filters.iter().any(Filter::reads_api_key)
+    }
+
     /// Returns true if a filter in front of this one acts on responses.
     fn is_behind_response_filter(&self) -> bool {
         self.filters[..self.index].iter().any(|filter| filter.properties().acts_on_responses)
@@ -198,7 +208,8 @@ fn with_filter(
             with_concurrency_limiter(route_id, position.scope(), limiter, service, context)
         }
         Filter::RequestRateLimiter(limiter) => {
-            let marks_refusals = context.logs_reasons() || position.is_behind_response_filter();
+            let marks_refusals =
+                context.logs_reasons() || position.is_behind_response_filter() || position.reads_api_keys();
             limiter::with_rate_limiter(route_id, position.number(), limiter, marks_refusals, service, context)
         }
         Filter::Retry(settings) => resilience::with_retry(route_id, settings, service, context),

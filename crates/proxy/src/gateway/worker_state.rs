@@ -105,8 +105,9 @@ impl WorkerState {
             Some(_) => with_cors_headers(config.cors.keeps_upstream_headers, innermost),
             None => innermost,
         };
-        let service =
-            route_service(route, config.repeated_keys, config.server.max_body_size.map(|size| size.0), innermost, self);
+        let max_body = config.server.max_body_size.map(|size| size.0);
+        let identify = config.api_keys.as_ref().map(|keys| self.stores.identify(keys));
+        let service = route_service(route, config.repeated_keys, (max_body, identify), innermost, self);
         let with_metrics = |pattern: &PathPattern| (pattern.clone(), self.route_metrics(route, &pattern.to_string()));
         RouteStack {
             service: match &shared.cors {

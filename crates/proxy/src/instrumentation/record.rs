@@ -20,6 +20,7 @@ use crate::http::request_id::RequestId;
 use crate::instrumentation::access_log::{AccessLog, Completion, Details, LogLine};
 use crate::instrumentation::metrics::RouteMetrics;
 use crate::instrumentation::traces::request::RequestTrace;
+use tollgate_filters::api_key::Settings;
 
 /// Status recorded for a client that disconnected before the response. The code is nginx's; it is never sent.
 pub const CLIENT_CLOSED_REQUEST: u16 = 499;
@@ -108,9 +109,12 @@ impl Record {
     }
 
     /// Sets the target in normal form.
-    pub fn normalized(&mut self, target: &Uri) {
+    pub fn normalized(&mut self, target: &Uri, keys: Option<&Settings>) {
         if let Some((_, line)) = &mut self.log {
             line.target = target.path_and_query().map_or("/", PathAndQuery::as_str).into();
+            if let Some(keys) = keys {
+                line.mask(keys);
+            }
         }
     }
 

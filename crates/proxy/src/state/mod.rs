@@ -1,5 +1,6 @@
 //! State that outlives a configuration: a reload replaces routes and layers, and keeps everything in here.
 //!
+//! - [`api_keys`]: guesses and use of API keys;
 //! - [`stores`]: buckets, concurrency slots and usage counts, in memory and in Redis;
 //! - [`filters`]: circuit breakers and response caches, shared by all workers;
 //! - [`overrides`]: temporary overrides of limits;
@@ -7,6 +8,7 @@
 //! - [`metering`]: the task that writes usage to Redis;
 //! - `jwks` (feature `jwt`): the task that refreshes token verification keys.
 
+pub mod api_keys;
 pub mod clock;
 pub mod filters;
 #[cfg(feature = "jwt")]

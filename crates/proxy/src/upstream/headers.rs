@@ -8,7 +8,7 @@ use http::header::{
 };
 
 use crate::http::fields::{has_token, has_underscore, is_forwarded};
-use tollgate_config::{Forwarding, Underscores};
+use tollgate_config::{Config, Underscores};
 
 /// Rules for the header fields of every request and response.
 #[derive(Clone, Debug)]
@@ -20,14 +20,18 @@ pub struct HeaderPolicy {
     pub remove: Option<Vec<HeaderName>>,
     /// Value appended to `Via`.
     pub via: Option<HeaderValue>,
+    /// Field that tells upstreams the id of an API key, and that no client may send.
+    pub api_key_id: Option<HeaderName>,
 }
 
 impl HeaderPolicy {
-    /// Returns the rules of `forwarding`.
+    /// Returns the rules of `config`.
     #[must_use]
-    pub fn of(forwarding: &Forwarding) -> Self {
+    pub fn of(config: &Config) -> Self {
+        let forwarding = &config.forwarding;
         let (remove, via) = (forwarding.remove_hop_by_hop.clone(), forwarding.via.clone());
-        Self { underscores: forwarding.underscores, remove, via }
+        let api_key_id = config.api_keys.as_ref().map(|keys| keys.settings.id_header.clone());
+        Self { underscores: forwarding.underscores, remove, via, api_key_id }
     }
 
     /// Removes fields that a client may not send to an upstream. It runs before the route's filters, so that a
@@ -49,7 +53,7 @@ impl HeaderPolicy {
                 add_connection_options(value, &mut removed);
             }
         }
-        for name in removed {
+        for name in removed.iter().chain(&self.api_key_id) {
             headers.remove(name);
         }
         if trailers {
@@ -137,6 +141,7 @@ mod tests {
             underscores: Underscores::Drop,
             remove: None,
             via: Some(HeaderValue::from_static("1.1 tollgate")),
+            api_key_id: None,
         }
     }
 

@@ -18,6 +18,8 @@ crate::labelled! {
         Slot = "lease",
         /// Looks up the plan of a key.
         Plan = "plan",
+        /// Looks up an API key.
+        ApiKey = "api-key",
         /// Reads, sets, grants or withdraws prepaid quota.
         Quota = "stock",
         /// Delivers usage counts.

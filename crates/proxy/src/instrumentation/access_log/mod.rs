@@ -21,6 +21,8 @@ use crate::http::facts::RequestFacts;
 use crate::http::handler::ConnectionInfo;
 use crate::http::proxy_header::ProxyHeader;
 use tollgate_config::AccessLogFormat;
+use tollgate_filters::api_key::Settings;
+use tollgate_filters::query::masked;
 use tollgate_telemetry::log_writer::LogWriter;
 use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};
 use tollgate_transport::executor::spawn_boxed;
@@ -112,6 +114,18 @@ impl LogLine {
             is_degraded: false,
             details: None,
         })
+    }
+
+    /// Masks API keys in the target and in `Referer`.
+    pub fn mask(&mut self, keys: &Settings) {
+        if let Some(target) = masked(&self.target, keys.parameters()) {
+            self.target = target.into();
+        }
+        let referer = self.referer.as_ref().and_then(|referer| referer.to_str().ok());
+        if let Some(masked) = referer.and_then(|referer| masked(referer, keys.parameters())) {
+            // A part of the field's text, which was a valid value.
+            self.referer = HeaderValue::try_from(masked).ok();
+        }
     }
 
     /// Starts the line of a request with the head as received. JSON lines have details.

@@ -7,18 +7,20 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_filters::verify_api_key::IdentifyLayer;
 use tollgate_limiter::concurrency::redis::{RedisSlots, Releases};
 use tollgate_limiter::concurrency::{MemorySlots, SlotStats, SlotStore};
 use tollgate_limiter::metering::{Meter, MeterSettings};
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::Store;
 use tollgate_limiter::store::redis::{
-    Gateways, LockSettings, LockedStore, RedisClient, RedisPlans, RedisStats, RedisStore, Retry,
+    Gateways, LockSettings, LockedStore, RedisClient, RedisHash, RedisPlans, RedisStats, RedisStore, Retry,
 };
 
 pub use self::shared_stores::{RestoreError, SharedStores};
 use tollgate_config::{
-    Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter, StoreKind,
+    ApiKeys, Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter,
+    StoreKind,
 };
 
 /// Longest time that an unresponsive Redis may delay a start or a reload.
@@ -161,6 +163,11 @@ impl Stores {
             GatewayNumber::Fixed(count) => Gateways::Fixed(count),
             GatewayNumber::Auto => Gateways::Counted(self.shared.gateways.clone()),
         }
+    }
+
+    /// Returns the layer that looks up `keys`.
+    pub fn identify(&self, keys: &ApiKeys) -> IdentifyLayer {
+        self.shared.api_keys.layer(keys, |hash| Some(Arc::new(RedisHash::new(self.client()?, Arc::clone(hash)))))
     }
 
     /// Returns the plans in the Redis hash `hash`, each cached for `cache`; `None` without Redis.

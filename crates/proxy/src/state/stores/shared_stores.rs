@@ -12,6 +12,7 @@ use tollgate_limiter::store::redis::{
     Breakers, GatewayCount, LockStats, OverrideTable, RedisClient, RedisStats, RedisStatus,
 };
 
+use crate::state::api_keys::ApiKeyState;
 use crate::state::clock::{FromFuture, StoreClock};
 use crate::state::filters::{CircuitBreakers, ResponseCaches};
 use crate::state::overrides::{Override, OverrideError, OverrideTarget, Overrides};
@@ -48,6 +49,8 @@ pub struct SharedStores {
     pub response_caches: ResponseCaches,
     /// Temporary overrides of limits.
     pub overrides: Arc<Overrides>,
+    /// Guesses and use of API keys.
+    pub api_keys: ApiKeyState,
 }
 
 /// Reason why the buckets of another process are not used.
@@ -93,6 +96,7 @@ impl SharedStores {
             gateways: GatewayCount::default(),
             response_caches: ResponseCaches::default(),
             overrides: Arc::default(),
+            api_keys: ApiKeyState::default(),
         });
         stores.declare_limiters(config);
         stores

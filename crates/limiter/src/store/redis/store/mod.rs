@@ -3,6 +3,7 @@
 mod corrections;
 mod cross_slot;
 mod decide;
+mod hash;
 mod in_turn;
 mod plans;
 mod quota;
@@ -10,6 +11,7 @@ mod quota;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::hash::{HashPage, RedisHash};
 pub use self::plans::RedisPlans;
 use super::client::RedisClient;
 use super::command::{CallOptions, slot_of};

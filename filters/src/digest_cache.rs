@@ -1,20 +1,20 @@
-//! Bounded cache of verification outcomes by the token's SHA-256, sharded for concurrent access.
+//! Bounded cache of outcomes by the SHA-256 of a token or key, sharded for concurrent access.
 
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-/// SHA-256 of a token. An attacker who finds a collision can forge signatures as well.
-pub(super) type Digest = [u8; 32];
+/// SHA-256 of a token or key. An attacker who finds a collision can forge signatures as well.
+pub(crate) type Digest = [u8; 32];
 
 /// Few enough to stay small, enough that workers rarely contend for a lock.
 const SHARDS: usize = 16;
 
-/// Outcomes by token. Evicts approximately the least recently used: entries that were not read while `capacity` others
+/// Outcomes by digest. Evicts approximately the least recently used: entries that were not read while `capacity` others
 /// arrived.
 #[derive(Debug)]
-pub(super) struct Cache<T> {
+pub(crate) struct Cache<T> {
     shards: [Mutex<Shard<T>>; SHARDS],
     /// Entries per generation of a shard.
     generation_capacity: usize,
@@ -29,12 +29,12 @@ struct Shard<T> {
 
 impl<T: Clone> Cache<T> {
     /// Creates a cache that holds at least `capacity` entries, and at most twice as many.
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         let shard = |_| Mutex::new(Shard { young: HashMap::new(), old: HashMap::new() });
         Self { shards: std::array::from_fn(shard), generation_capacity: capacity.div_ceil(SHARDS).max(1) }
     }
 
-    pub(super) fn get(&self, digest: &Digest) -> Option<T> {
+    pub(crate) fn get(&self, digest: &Digest) -> Option<T> {
         let mut shard = self.shard(digest).lock();
         if let Some(outcome) = shard.young.get(digest) {
             return Some(outcome.clone());
@@ -44,8 +44,14 @@ impl<T: Clone> Cache<T> {
         Some(outcome)
     }
 
-    pub(super) fn insert(&self, digest: Digest, outcome: T) {
+    pub(crate) fn insert(&self, digest: Digest, outcome: T) {
         self.shard(&digest).lock().insert(digest, outcome, self.generation_capacity);
+    }
+
+    pub(crate) fn remove(&self, digest: &Digest) {
+        let mut shard = self.shard(digest).lock();
+        shard.young.remove(digest);
+        shard.old.remove(digest);
     }
 
     fn shard(&self, digest: &Digest) -> &Mutex<Shard<T>> {
@@ -53,7 +59,7 @@ impl<T: Clone> Cache<T> {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock()).map(|shard| shard.young.len() + shard.old.len()).sum()
     }
 }
@@ -67,7 +73,7 @@ impl<T> Shard<T> {
     }
 }
 
-pub(super) fn digest(bytes: &[u8]) -> Digest {
+pub(crate) fn digest(bytes: &[u8]) -> Digest {
     Sha256::digest(bytes).into()
 }
 

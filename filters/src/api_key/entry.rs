@@ -1,0 +1,156 @@
+//! Entry of one key.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use granit_parser::Event;
+
+use super::expiry;
+use super::identity::ApiKey;
+use super::reader::{EntryError, Reader, Value};
+use super::table::KeyHash;
+
+/// Longest id in bytes.
+const MAX_ID: usize = 128;
+/// Names of fields that may hold a key in clear text.
+const CLEAR_TEXT: [&str; 8] = ["key", "api-key", "apikey", "api_key", "secret", "token", "password", "value"];
+
+/// Fields of an entry.
+#[derive(Default)]
+pub(super) struct Entry<'t> {
+    id: Option<Cow<'t, str>>,
+    pub(super) sha256: Option<KeyHash>,
+    plan: Option<Cow<'t, str>>,
+    routes: Option<Vec<Box<str>>>,
+    expires: Option<u64>,
+    disabled: bool,
+}
+
+impl ApiKey {
+    /// Reads an entry in YAML or JSON. Its hash may be absent.
+    ///
+    /// # Errors
+    /// The text is no such entry.
+    pub fn parse(text: &str) -> Result<(Self, Option<KeyHash>), EntryError> {
+        let mut reader = Reader::new(text);
+        match reader.next()? {
+            Event::MappingStart(..) => {}
+            _ => return Err(reader.error("expected an entry such as `{id: alice, plan: gold}`")),
+        }
+        let entry = reader.entry()?.map_err(|message| reader.error(message))?;
+        let hash = entry.sha256;
+        let key = entry.key().map_err(|message| reader.error(message))?;
+        match reader.next()? {
+            Event::StreamEnd => Ok((key, hash)),
+            _ => Err(reader.error("expected one entry")),
+        }
+    }
+}
+
+impl<'t> Reader<'t> {
+    /// Reads the fields of an entry to its end. The inner error is one of the entry alone.
+    pub(super) fn entry(&mut self) -> Result<Result<Entry<'t>, String>, EntryError> {
+        let (mut entry, mut seen, mut error) = (Entry::default(), Vec::new(), None);
+        loop {
+            let name = match self.next()? {
+                Event::Scalar(name, ..) => name,
+                Event::MappingEnd => return Ok(error.map_or(Ok(entry), Err)),
+                _ => return Err(self.error("expected the name of a field")),
+            };
+            let value = self.value(&name)?;
+            let set = match seen.contains(&name) {
+                true => Err(format!("`{name}` is given twice")),
+                false => entry.set(&name, value),
+            };
+            seen.push(name);
+            error = error.or(set.err());
+        }
+    }
+}
+
+// === impl Entry ===
+
+impl<'t> Entry<'t> {
+    fn set(&mut self, name: &str, value: Value<'t>) -> Result<(), String> {
+        let text = |value: Value<'t>| match value {
+            Value::Text(text) => Ok(Some(text)),
+            Value::Null => Ok(None),
+            Value::List(_) => Err(format!("`{name}` must be a text")),
+        };
+        match name {
+            "id" => self.id = text(value)?,
+            "sha256" => self.sha256 = text(value)?.map(|text| sha256(&text)).transpose()?,
+            "plan" => self.plan = text(value)?,
+            "expires" => {
+                let expires = text(value)?.map(|text| {
+                    let error = "`expires` must be a time such as `2027-01-01T00:00:00Z`";
+                    expiry::parse(&text).ok_or_else(|| error.to_owned())
+                });
+                self.expires = expires.transpose()?;
+            }
+            "disabled" => {
+                self.disabled = match text(value)?.as_deref() {
+                    None | Some("false") => false,
+                    Some("true") => true,
+                    Some(_) => return Err("`disabled` must be `true` or `false`".to_owned()),
+                }
+            }
+            "routes" => {
+                self.routes = match value {
+                    Value::List(names) => Some(names.iter().map(|name| Box::from(&**name)).collect()),
+                    Value::Text(name) => Some(vec![name.into()]),
+                    Value::Null => None,
+                }
+            }
+            name if CLEAR_TEXT.contains(&name.to_ascii_lowercase().as_str()) => {
+                return Err(format!(
+                    "`{name}` may hold a key in clear text, which is never stored; write its hash, `sha256: …`, which `tollgate keys hash` prints, and replace the key, since the file has shown it"
+                ));
+            }
+            // A name that is no field may be a key in the wrong place.
+            _ => {
+                return Err(
+                    "unknown field; an entry has `id`, `sha256`, `plan`, `expires`, `routes` and `disabled`".to_owned()
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the key.
+    pub(super) fn key(self) -> Result<ApiKey, String> {
+        let id = self.id.ok_or("an entry has no `id`, the name under which its requests are counted")?;
+        if id.is_empty() || id.len() > MAX_ID || !id.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(format!("`id` must have 1 to {MAX_ID} visible ASCII characters, without spaces"));
+        }
+        Ok(ApiKey {
+            id: id.into(),
+            plan: self.plan.map(|plan| Arc::from(&*plan)),
+            routes: self.routes.map(Arc::from),
+            expires: self.expires,
+            disabled: self.disabled,
+        })
+    }
+}
+
+/// Reads a hash of 64 hex digits. The error does not show the text, which may be a key.
+fn sha256(text: &str) -> Result<KeyHash, String> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut hash = [0; 32];
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(not_a_hash(text)) };
+    if pairs.len() != hash.len() {
+        return Err(not_a_hash(text));
+    }
+    for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
+        let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(not_a_hash(text)) };
+        *byte = high << 4 | low;
+    }
+    Ok(hash)
+}
+
+fn not_a_hash(text: &str) -> String {
+    format!(
+        "`sha256` must be a hash of 64 hex digits, found {} characters; `tollgate keys hash` prints the hash of a key",
+        text.chars().count()
+    )
+}

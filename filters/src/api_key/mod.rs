@@ -1,0 +1,32 @@
+//! API keys: an id, a plan and the routes that a key may use, by the hash of the key.
+//!
+//! A [`KeyTable`] holds SHA-256 hashes of keys; a key itself is never stored. The layers of
+//! [`verify_api_key`](crate::verify_api_key) look up the key of a request and insert its [`Identity`] into the extensions, which
+//! the key resolver `api-key` reads.
+
+mod identity;
+mod settings;
+
+#[cfg(feature = "verify-api-key")]
+mod entry;
+#[cfg(feature = "verify-api-key")]
+mod expiry;
+#[cfg(feature = "verify-api-key")]
+mod file;
+#[cfg(feature = "verify-api-key")]
+mod reader;
+#[cfg(feature = "verify-api-key")]
+mod table;
+#[cfg(all(test, feature = "verify-api-key"))]
+mod tests;
+
+#[cfg(feature = "verify-api-key")]
+pub use self::file::KeyFileError;
+pub use self::identity::{ApiKey, Identity, Refusal};
+#[cfg(feature = "verify-api-key")]
+pub use self::reader::EntryError;
+#[cfg(feature = "verify-api-key")]
+pub(crate) use self::settings::Presented;
+pub use self::settings::{ApiKeySource, KeyPart, Settings};
+#[cfg(feature = "verify-api-key")]
+pub use self::table::{KeyHash, KeyTable, hash, hex};

@@ -1,0 +1,250 @@
+//! `/api/keys`: API keys with their use, and changes of those in Redis.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::StatusCode;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use thiserror::Error;
+use tollgate_config::ApiKeyStore;
+use tollgate_filters::api_key::{ApiKey, KeyHash, KeyTable};
+use tollgate_limiter::store::redis::{RedisHash, StoreError};
+
+use crate::admin::admin_state::AdminState;
+use crate::admin::reply::{Reply, audited, json, problem};
+use crate::admin::request::parameters;
+
+/// Keys of a file in one reply.
+const PAGE: usize = 1_000;
+/// Cursor before the first key.
+const START: &str = "0";
+
+/// API keys, without their hashes.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct KeysReply {
+    keys: Vec<KeyReply>,
+    /// Value of `after` for the next keys; absent behind the last one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// API key.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+struct KeyReply {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<String>,
+    /// Time at which the key expires; absent if it does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<String>,
+    /// Routes that the key may use; absent for all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routes: Option<Vec<String>>,
+    #[schemars(extend("enum" = ["valid", "expired", "disabled"]))]
+    state: &'static str,
+    /// Minute of the last request since the start of this gateway; absent without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_used: Option<String>,
+    /// Requests with the key since the start of this gateway.
+    requests: u64,
+    /// Requests with the key that limiters denied.
+    denials: u64,
+}
+
+/// Result of a change.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct ChangedKeys {
+    id: String,
+    disabled: bool,
+    /// Number of keys with this id.
+    keys: usize,
+}
+
+/// Error of a call.
+#[derive(Debug, Error)]
+enum KeysError {
+    #[error("unknown query parameter `{0}`; use id or after")]
+    Parameter(String),
+    #[error("`after` must be the `next` of a reply, got `{0}`")]
+    Cursor(String),
+    #[error("no API key has the id `{0}`")]
+    Unknown(String),
+    #[error("the keys are in a file: set `disabled` of the entry, and reload")]
+    File,
+    #[error("an entry of `{0}` in Redis is no JSON: correct it there")]
+    NotJson(String),
+    #[error("Redis is unreachable: {0}")]
+    Unreachable(StoreError),
+    #[error("Redis is unreachable")]
+    NoClient,
+}
+
+/// Part of the keys.
+#[derive(Default)]
+struct Selection {
+    id: Option<String>,
+    after: Option<String>,
+}
+
+/// Lists the keys.
+pub(super) async fn list(query: &str, state: &AdminState) -> Reply {
+    match read(query, state).await {
+        Ok(keys) => json(StatusCode::OK, &keys),
+        Err(error) => error.response(),
+    }
+}
+
+async fn read(query: &str, state: &AdminState) -> Result<KeysReply, KeysError> {
+    let selection = Selection::parse(query)?;
+    let Some(store) = store(state) else { return Ok(KeysReply { keys: Vec::new(), next: None }) };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let describe = |(hash, key): (KeyHash, ApiKey)| describe(&hash, &key, now, state);
+    let (keys, next) = match &store {
+        ApiKeyStore::File(table) => of_table(table, &selection)?,
+        ApiKeyStore::Redis { hash, .. } => of_redis(&redis_hash(hash, state)?, &selection).await?,
+    };
+    Ok(KeysReply { keys: keys.into_iter().map(describe).collect(), next })
+}
+
+/// Keys with their hashes, and the cursor behind them.
+type Page = (Vec<(KeyHash, ApiKey)>, Option<String>);
+
+fn of_table(table: &KeyTable, selection: &Selection) -> Result<Page, KeysError> {
+    let start = selection.after.as_deref().unwrap_or(START);
+    let start: usize = start.parse().map_err(|_| KeysError::Cursor(start.to_owned()))?;
+    let owned = |(hash, key): (&KeyHash, ApiKey)| (*hash, key);
+    if let Some(id) = &selection.id {
+        return Ok((table.with_id(id).map(owned).collect(), None));
+    }
+    let next = start.saturating_add(PAGE);
+    let keys = table.iter().skip(start).take(PAGE).map(owned).collect();
+    Ok((keys, (next < table.len()).then(|| next.to_string())))
+}
+
+async fn of_redis(hash: &RedisHash, selection: &Selection) -> Result<Page, KeysError> {
+    let mut cursor = selection.after.clone().unwrap_or_else(|| START.to_owned());
+    if !cursor.bytes().all(|byte| byte.is_ascii_digit()) || cursor.is_empty() {
+        return Err(KeysError::Cursor(cursor));
+    }
+    let mut keys: Vec<(KeyHash, ApiKey)> = Vec::new();
+    loop {
+        let page = hash.scan(&cursor).await.map_err(KeysError::Unreachable)?;
+        // Fields that are no hash, and entries that the gateway refuses, are no keys.
+        let read = page.fields.iter().filter_map(|(field, text)| Some((unhex(field)?, ApiKey::parse(text).ok()?.0)));
+        let is_selected = |key: &ApiKey| selection.id.as_ref().is_none_or(|id| *key.id == **id);
+        keys.extend(read.filter(|(_, key)| is_selected(key)));
+        cursor = page.next;
+        if cursor == START {
+            break;
+        }
+        if selection.id.is_none() {
+            return Ok((keys, Some(cursor)));
+        }
+    }
+    // A scan may return a field twice.
+    keys.sort_by_key(|(hash, _)| *hash);
+    keys.dedup_by_key(|(hash, _)| *hash);
+    Ok((keys, None))
+}
+
+fn describe(hash: &KeyHash, key: &ApiKey, now: u64, state: &AdminState) -> KeyReply {
+    let time = |seconds: u64| i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let usage = state.stores.api_keys.usage.get(hash);
+    KeyReply {
+        id: key.id.to_string(),
+        plan: key.plan.as_deref().map(str::to_owned),
+        expires: key.expires.and_then(time).map(|time| time.to_string()),
+        routes: key.routes.as_ref().map(|routes| routes.iter().map(|route| route.to_string()).collect()),
+        state: match key {
+            key if key.disabled => "disabled",
+            key if key.is_expired(now) => "expired",
+            _ => "valid",
+        },
+        last_used: (usage.requests > 0).then(|| time(usage.minute * 60)).flatten().map(|time| time.to_string()),
+        requests: usage.requests,
+        denials: usage.denials,
+    }
+}
+
+/// Disables or enables all keys with `id` in Redis.
+pub(super) async fn disable(id: &str, disabled: bool, state: &AdminState) -> Reply {
+    match change(id, disabled, state).await {
+        Ok(changed) => {
+            let word = if disabled { "disabled" } else { "enabled" };
+            let keys = changed.keys;
+            audited(json(StatusCode::OK, &changed), format!("{keys} API keys of {id} {word}"))
+        }
+        Err(error) => error.response(),
+    }
+}
+
+async fn change(id: &str, disabled: bool, state: &AdminState) -> Result<ChangedKeys, KeysError> {
+    let name = match store(state) {
+        Some(ApiKeyStore::Redis { hash, .. }) => hash,
+        Some(ApiKeyStore::File(_)) => return Err(KeysError::File),
+        None => return Err(KeysError::Unknown(id.to_owned())),
+    };
+    let hash = redis_hash(&name, state)?;
+    let selection = Selection { id: Some(id.to_owned()), after: None };
+    let (keys, _) = of_redis(&hash, &selection).await?;
+    if keys.is_empty() {
+        return Err(KeysError::Unknown(id.to_owned()));
+    }
+    let cache = state.stores.api_keys.cache(&name);
+    for (key_hash, _) in &keys {
+        let field = tollgate_filters::api_key::hex(key_hash);
+        let Some(text) = hash.get(&field).await.map_err(KeysError::Unreachable)? else { continue };
+        let Ok(Value::Object(mut entry)) = serde_json::from_str(&text) else {
+            return Err(KeysError::NotJson(id.to_owned()));
+        };
+        entry.insert("disabled".to_owned(), disabled.into());
+        hash.set(&field, &Value::Object(entry).to_string()).await.map_err(KeysError::Unreachable)?;
+        cache.refresh(key_hash);
+    }
+    Ok(ChangedKeys { id: id.to_owned(), disabled, keys: keys.len() })
+}
+
+fn store(state: &AdminState) -> Option<ApiKeyStore> {
+    Some(state.config.load().api_keys.as_ref()?.store.clone())
+}
+
+fn redis_hash(name: &Arc<str>, state: &AdminState) -> Result<RedisHash, KeysError> {
+    let client = state.stores.redis_client().ok_or(KeysError::NoClient)?;
+    Ok(RedisHash::new(client, Arc::clone(name)))
+}
+
+/// Reads the hash that names a field.
+fn unhex(field: &str) -> Option<KeyHash> {
+    ApiKey::parse(&format!("{{id: x, sha256: \"{field}\"}}")).ok()?.1
+}
+
+impl Selection {
+    fn parse(query: &str) -> Result<Self, KeysError> {
+        let mut selection = Self::default();
+        for (name, value) in parameters(query) {
+            match name.as_str() {
+                "id" => selection.id = Some(value).filter(|id| !id.is_empty()),
+                "after" => selection.after = Some(value).filter(|after| !after.is_empty()),
+                _ => return Err(KeysError::Parameter(name)),
+            }
+        }
+        Ok(selection)
+    }
+}
+
+impl KeysError {
+    fn response(&self) -> Reply {
+        let status = match self {
+            Self::Parameter(_) | Self::Cursor(_) => StatusCode::BAD_REQUEST,
+            Self::Unknown(_) => StatusCode::NOT_FOUND,
+            Self::File | Self::NotJson(_) => StatusCode::CONFLICT,
+            Self::Unreachable(_) | Self::NoClient => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        problem(status, &self.to_string())
+    }
+}
