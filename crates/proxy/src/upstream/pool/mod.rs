@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
+use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 pub use self::connection::{Connection, Sender};
 pub use self::dial::ConnectError;
@@ -47,8 +47,8 @@ pub struct Pool {
     is_http1: Cell<bool>,
     /// Limit of connections in use, with its semaphore.
     slots: RefCell<Option<(usize, Arc<Semaphore>)>>,
-    /// Number of requests that wait for a place among the connections.
-    waiting: watch::Sender<usize>,
+    /// Requests that wait for a place. While there is one, no upload outlives its response.
+    waiting: WaitingCount,
     tls: OnceCell<TlsConnectors>,
     names: Rc<NameLookup>,
     /// HTTP/1.1 connections established before this second are checked before they are kept: they may be too old, or their
@@ -58,11 +58,14 @@ pub struct Pool {
     now_secs: Cell<u64>,
 }
 
+/// Number of requests that wait for a place among the connections.
+type WaitingCount = tokio::sync::watch::Sender<usize>;
+
 /// Request that waits for a place, counted until it is dropped.
-struct WaitingRequest<'p>(&'p watch::Sender<usize>);
+struct WaitingRequest<'p>(&'p WaitingCount);
 
 impl<'p> WaitingRequest<'p> {
-    fn new(waiting: &'p watch::Sender<usize>) -> Self {
+    fn new(waiting: &'p WaitingCount) -> Self {
         waiting.send_modify(|count| *count += 1);
         Self(waiting)
     }
@@ -89,7 +92,7 @@ impl Pool {
             connecting: Mutex::default(),
             is_http1: Cell::new(false),
             slots: RefCell::default(),
-            waiting: watch::Sender::default(),
+            waiting: WaitingCount::default(),
             tls: OnceCell::new(),
             names: Rc::default(),
             checked_before_secs: Cell::new(0),
