@@ -56,6 +56,11 @@ fn each_server_that_cannot_be_used_is_a_warning_at_its_place() {
     });
     let dns = Dns::start();
     let (closed, registry) = (free_address(), free_address());
+    let with_ca = format!(
+        "- {{id: c, uri: '{}', tls: {{ca: '{}'}}, predicates: [Path=/c/**]}}\n",
+        trusted.uri("https"),
+        ca.display()
+    );
     let yaml = format!(
         "upstreams:\n  u:\n    endpoints:\n    - '{good}'\n    - uri: 'http://{closed}'\n  d:\n    dns: {{name: none.test}}\n\
          dns: {{server: '{}'}}\n\
@@ -65,11 +70,7 @@ fn each_server_that_cannot_be_used_is_a_warning_at_its_place() {
         registry.port(),
         route("a", "lb://u"),
         route("b", "lb://d"),
-        format!(
-            "- {{id: c, uri: '{}', tls: {{ca: '{}'}}, predicates: [Path=/c/**]}}\n",
-            trusted.uri("https"),
-            ca.display()
-        ),
+        with_ca,
         route("d", &untrusted),
         route("e", &format!("https://{}", plain.address)),
         route("f", &format!("http://{closed}")),

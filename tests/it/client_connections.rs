@@ -226,7 +226,7 @@ fn requests_that_arrive_during_another_are_answered_in_their_order() {
         eventually("the upstream has the first", || upstream.requests().len() == before + 1);
         // More than the gateway reads while it watches for the end of the client.
         let long = "x".repeat(3000);
-        client.send(&format!("GET /2 HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n"));
+        client.send(format!("GET /2 HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\nGET /3 HTTP/1.1\r\nHost: a\r\n\r\n"));
         for _ in 0..3 {
             answer.send(()).unwrap();
             assert_eq!(client.response().unwrap().status, 200);
