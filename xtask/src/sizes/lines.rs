@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 86_341),
-    ("config", 16_953),
-    ("spring", 5_099),
-    ("document", 3_365),
-    ("proxy", 15_392),
-    ("limiter", 12_390),
-    ("filters", 9_846),
+    (ALL, 89_990),
+    ("config", 17_390),
+    ("spring", 5_190),
+    ("document", 3_500),
+    ("proxy", 16_165),
+    ("limiter", 12_455),
+    ("filters", 11_515),
     ("simulate", 3_606),
-    ("src", 9_640),
+    ("src", 10_010),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 889;
+const MAX_FILES: usize = 925;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
