@@ -187,7 +187,7 @@ fn a_reload_revokes_keys_and_a_broken_file_changes_nothing() {
     let config = std::fs::read_to_string(gateway.config()).unwrap();
     keys.write(&format!("- {{id: alice, key: {ALICE}}}"));
     gateway.reload(&config);
-    assert!(gateway.log().contains("clear text"), "{}", gateway.log());
+    gateway.logged("clear text");
     assert_eq!(open(ALICE), 200);
     assert!(!gateway.log().contains(ALICE), "the log shows a key");
     keys.write(&format!("- {{id: bob, sha256: {}}}", hash(BOB)));

@@ -86,7 +86,7 @@ fn mistakes_in_the_section_are_reported_with_their_remedy() {
         (format!("api-keys: {{}}\n{}", route("ApiKey")), 1, "needs `file` or `redis-hash`"),
         (format!("api-keys: {{redis-hash: keys}}\n{}", route("ApiKey")), 1, "without `redis:`"),
         (format!("api-keys: {{file: '{path}', redis-hash: keys}}\n{}", route("ApiKey")), 1, "both given"),
-        (format!("api-keys: {{file: /absent.yaml}}\n{}", route("ApiKey")), 1, "cannot read the API keys"),
+        (format!("api-keys: {{file: /absent.yaml}}\n{}", route("ApiKey")), 1, "cannot read the API keys /absent.yaml"),
         (route("ApiKey"), 1, "needs a section `api-keys`"),
         (
             route("{name: RequestRateLimiter, args: {key-resolver: api-key, replenish-rate: 1}}"),

@@ -61,8 +61,10 @@ pub(super) const NO_SECRET_KEYS: [&str; 15] = [
 /// Parts of the names of headers, cookies and parameters whose values are secrets, besides [`SECRET_KEYS`].
 pub(super) const SECRET_NAMES: [&str; 8] =
     ["auth", "cookie", "credential", "key", "passw", "secret", "session", "token"];
-/// Keys of an entry of [`ValueKind::Credential`] that are no secrets.
-const HARMLESS: [&str; 4] = ["name", "role", "tokenfile", "username"];
+/// Keys of an entry of [`ValueKind::Credential`] that are no secrets, and those of the section `api-keys`, which names the places of
+/// keys.
+const HARMLESS: [&str; 11] =
+    ["cache", "file", "from", "idheader", "keep", "name", "redishash", "role", "tokenfile", "unknownlimit", "username"];
 /// Properties whose names end like those of lists of secrets.
 pub(super) const NO_SECRETS: [&str; 7] =
     ["allowcredentials", "hashkeys", "hotkeys", "maxkeys", "repeatedkeys", "requestedtokens", "topkeys"];
