@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::redis::RedisStore;
@@ -24,12 +25,18 @@ async fn counts_stay_exact_while_slots_migrate_under_load() {
     let ids = ids_on(&cluster, 0, 3);
     let slots: Vec<u16> = ids.iter().map(|id| slot(&cluster, id)).collect();
     let over = Arc::new(AtomicBool::new(false));
+    let decided = Arc::<AtomicU64>::default();
     let moving = {
-        let (cluster, over) = (Arc::clone(&cluster), Arc::clone(&over));
+        let (cluster, over, decided) = (Arc::clone(&cluster), Arc::clone(&over), Arc::clone(&decided));
         std::thread::spawn(move || {
             let mut moves = 0;
             for to in [1, 0, 2, 1, 2, 0].into_iter().cycle() {
                 for &slot in slots.iter().filter(|&&slot| cluster.primary_of(slot) != to) {
+                    // A call follows few redirections: on a busy machine, moves without a pause could outrun it.
+                    let before = decided.load(Relaxed);
+                    while decided.load(Relaxed) < before + 48 && !over.load(Relaxed) {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
                     if over.load(Relaxed) {
                         return moves;
                     }
@@ -49,7 +56,7 @@ async fn counts_stay_exact_while_slots_migrate_under_load() {
                     store(client).denial_cache(false),
                     id.clone(),
                     rule.clone(),
-                    Arc::clone(&admitted),
+                    [&admitted, &decided].map(Arc::clone),
                 ))
             });
             buckets.push((id, rule.algorithm(), asks.collect::<Vec<_>>(), admitted));
@@ -70,10 +77,11 @@ async fn counts_stay_exact_while_slots_migrate_under_load() {
     assert!(moves >= 3, "slots moved under load");
 }
 
-async fn ask_for(store: RedisStore, id: String, rule: Rule, admitted: Arc<AtomicU64>) {
+async fn ask_for(store: RedisStore, id: String, rule: Rule, [admitted, decided]: [Arc<AtomicU64>; 2]) {
     for _ in 0..ASKS {
         let verdict = ask(&store, &id, &rule).await;
         assert_eq!(verdict.source, Source::Redis, "{id} {rule:?}");
         admitted.fetch_add(u64::from(verdict.is_allowed()), Relaxed);
+        decided.fetch_add(1, Relaxed);
     }
 }
