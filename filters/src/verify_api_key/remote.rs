@@ -61,6 +61,14 @@ enum Reply {
     Unavailable,
 }
 
+/// Request that waits for the reply of a call. When the call has ended, or no request waits any more, later requests make
+/// a call of their own.
+struct InFlight<'c> {
+    cache: &'c RemoteCache,
+    hash: KeyHash,
+    reply: Arc<OnceCell<Reply>>,
+}
+
 /// Remote store of keys behind its cache.
 #[derive(Clone)]
 pub struct RemoteKeys {
@@ -107,6 +115,25 @@ impl RemoteCache {
     }
 }
 
+impl<'c> InFlight<'c> {
+    fn join(cache: &'c RemoteCache, hash: KeyHash) -> Self {
+        Self { cache, hash, reply: Arc::clone(cache.in_flight.lock().entry(hash).or_default()) }
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        let mut in_flight = self.cache.in_flight.lock();
+        // The map has one reference, and this is another.
+        let is_last = Arc::strong_count(&self.reply) == 2;
+        if (is_last || self.reply.initialized())
+            && in_flight.get(&self.hash).is_some_and(|current| Arc::ptr_eq(current, &self.reply))
+        {
+            in_flight.remove(&self.hash);
+        }
+    }
+}
+
 impl RemoteKeys {
     /// Returns the state of the key with `hash` in the cache.
     pub(super) fn find(&self, hash: &KeyHash) -> Found {
@@ -135,8 +162,8 @@ impl RemoteKeys {
         guesser: &Guesser,
     ) -> Result<Arc<ApiKey>, Refusal> {
         let mut has_guessed = false;
-        let cell = Arc::clone(self.cache.in_flight.lock().entry(hash).or_default());
-        let reply = cell.get_or_try_init(async || {
+        let in_flight = InFlight::join(&self.cache, hash);
+        let reply = in_flight.reply.get_or_try_init(async || {
             let guess = if was_known { None } else { Some(guesses.take(guesser)?) };
             has_guessed = guess.is_some();
             let reply = self.call(&hash).await;
@@ -146,20 +173,12 @@ impl RemoteKeys {
             Ok(reply)
         });
         let reply = reply.await.cloned();
-        self.end(&hash, &cell);
+        drop(in_flight);
         match reply? {
             Reply::Known(key) => Ok(key),
             Reply::Unavailable => Err(Refusal::Unavailable),
             Reply::Unknown if has_guessed => Err(Refusal::Unknown),
             Reply::Unknown => guesses.take(guesser).and(Err(Refusal::Unknown)),
-        }
-    }
-
-    /// Lets later requests make a call of their own.
-    fn end(&self, hash: &KeyHash, cell: &Arc<OnceCell<Reply>>) {
-        let mut in_flight = self.cache.in_flight.lock();
-        if in_flight.get(hash).is_some_and(|current| Arc::ptr_eq(current, cell)) {
-            in_flight.remove(hash);
         }
     }
 
@@ -211,5 +230,47 @@ impl KeyFetcher for tollgate_limiter::store::redis::RedisHash {
                 Err(_) => Fetched::Unavailable,
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::task::{Context, Waker};
+
+    use tollgate_limiter::rule::TokenBucket;
+
+    use super::*;
+
+    /// Store that never replies.
+    struct Silent;
+
+    impl KeyFetcher for Silent {
+        fn fetch(&self, _: &KeyHash) -> Pin<Box<dyn Future<Output = Fetched> + Send>> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn requests_that_disconnect_leave_no_call_behind() {
+        let guesses = Guesses::new(Guesses::store(), TokenBucket::per_second(1, 10).unwrap().into());
+        let guesser = guesses.guesser(&http::Request::new(()));
+        let cache = Arc::new(RemoteCache::default());
+        let keys = RemoteKeys {
+            fetcher: Arc::new(Silent),
+            cache: Arc::clone(&cache),
+            cache_for: Duration::ZERO,
+            keep: Duration::ZERO,
+        };
+        let waiting = || cache.in_flight.lock().len();
+        let mut requests: Vec<_> = (0..2).map(|_| Box::pin(keys.fetch([7; 32], false, &guesses, &guesser))).collect();
+        let context = &mut Context::from_waker(Waker::noop());
+        requests.iter_mut().for_each(|request| assert!(request.as_mut().poll(context).is_pending()));
+        assert_eq!(waiting(), 1);
+        requests.pop();
+        assert_eq!(waiting(), 1, "another request waits");
+        requests.pop();
+        assert_eq!(waiting(), 0);
     }
 }
