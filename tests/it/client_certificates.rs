@@ -209,6 +209,13 @@ fn a_dry_run_takes_the_certificate_of_a_client() {
     let (code, text, errors) = explain(&["--client-cert", file.to_str().unwrap()]);
     assert!(code == Some(0) && text.contains(URI), "{text}{errors}");
     assert!(!explain(&[]).1.contains(URI));
+    // The field of a trusted proxy wins, as for a request, also if it holds no certificate.
+    let ssl = "trusted-proxies: [127.0.0.1]\nserver: {ssl: {enabled: false, forward-client-cert: client-cert}}\n";
+    std::fs::write(&config, format!("{ssl}{}", limited("no:", "tls:san-uri", ""))).unwrap();
+    let proxied = ["--peer", "127.0.0.1", "--client-cert", file.to_str().unwrap()];
+    assert!(explain(&proxied).1.contains(URI));
+    let (code, text, _) = explain(&[&proxied[..], &["-H", "Client-Cert: :AAAA:"]].concat());
+    assert!(code == Some(0) && !text.contains(URI), "{text}");
     let (code, _, errors) = explain(&["--client-cert", config.to_str().unwrap()]);
     assert_eq!(code, Some(2));
     assert!(errors.contains("is no certificate in PEM"), "{errors}");

@@ -100,20 +100,32 @@ fn client_cert_fields(chain: &[CertificateDer<'_>]) -> Fields {
 fn xfcc_fields(client: &CertifiedClient) -> Fields {
     let VerifiedClient(names) = &client.names;
     let ClientCertificate { uris, dns_names, fingerprint, .. } = &**names;
-    let mut text = format!("Hash={fingerprint};Subject=\"{}\"", quoted(&client.subject));
+    let mut text = format!("Hash={fingerprint};Subject=\"{}\"", hex_escaped(&client.subject));
     for (key, value) in uris.iter().map(|uri| ("URI", uri)).chain(dns_names.iter().map(|name| ("DNS", name))) {
+        // No URI and no DNS name has these two characters: a URI has them percent-encoded.
+        let value = value.replace('\\', "%5C").replace('"', "%22");
+        let quote = if value.contains([',', ';', '=']) { "\"" } else { "" };
         // Writing to a `String` cannot fail.
-        let _ = match value.contains([',', ';', '=', '"']) {
-            true => write!(text, ";{key}=\"{}\"", quoted(value)),
-            false => write!(text, ";{key}={value}"),
-        };
+        let _ = write!(text, ";{key}={quote}{value}{quote}");
     }
     HeaderValue::try_from(text).map(|value| (XFCC, value)).into_iter().collect()
 }
 
-/// Escapes quotes, as Envoy does within quotes.
-fn quoted(text: &str) -> String {
-    text.replace('"', "\\\"")
+/// Writes escaped backslashes and quotes of a subject by their codes (RFC 4514 §2.4). Readers of the field differ about
+/// a quote behind two backslashes, and a client could end its own name there.
+fn hex_escaped(subject: &str) -> String {
+    let mut escaped = String::with_capacity(subject.len());
+    let mut characters = subject.chars();
+    while let Some(character) = characters.next() {
+        escaped.push(character);
+        match (character, characters.clone().next()) {
+            ('\\', Some('\\')) => escaped.push_str("5C"),
+            ('\\', Some('"')) => escaped.push_str("22"),
+            _ => continue,
+        }
+        characters.next();
+    }
+    escaped
 }
 
 #[cfg(test)]
@@ -138,16 +150,16 @@ mod tests {
     }
 
     #[test]
-    fn names_with_separators_are_quoted_in_the_field_of_envoy() {
+    fn names_end_where_they_end_in_the_field_of_envoy() {
         let names = ClientCertificate {
-            uris: vec!["spiffe://a/b".into(), "urn:a;b=\"c\"".into()],
+            uris: vec!["spiffe://a/b".into(), "urn:a;b=\\\"c\"".into()],
             dns_names: vec!["a.example".into()],
             fingerprint: "ab".into(),
             ..ClientCertificate::default()
         };
-        let client = CertifiedClient { names: VerifiedClient(names.into()), subject: "CN=a\\\"b".into() };
+        let client = CertifiedClient { names: VerifiedClient(names.into()), subject: r#"CN=a\\\"b\,c"#.into() };
         let fields = xfcc_fields(&client);
-        let expected = r#"Hash=ab;Subject="CN=a\\"b";URI=spiffe://a/b;URI="urn:a;b=\"c\"";DNS=a.example"#;
+        let expected = r#"Hash=ab;Subject="CN=a\5C\22b\,c";URI=spiffe://a/b;URI="urn:a;b=%5C%22c%22";DNS=a.example"#;
         assert_eq!(fields[0].1, expected);
     }
 }
