@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt};
 use http::header::RETRY_AFTER;
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{Either, Full, StreamBody};
 use schemars::JsonSchema;
@@ -47,6 +47,8 @@ pub(super) type AdminBody = Either<Full<Bytes>, EventStream>;
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Time that a viewer may take to read a snapshot.
 const VIEWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Field by which nginx passes parts of a response on as they come: it buffers responses otherwise.
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Data of an event.
 #[derive(Serialize, JsonSchema)]
@@ -83,7 +85,8 @@ pub(super) fn respond(headers: &HeaderMap, state: &Arc<AdminState>, deadline: De
         Ok(slot) => slot,
         Err(error) => return refusal(&error).map(Either::Left),
     };
-    let response = reply(StatusCode::OK, "text/event-stream", Bytes::new());
+    let mut response = reply(StatusCode::OK, "text/event-stream", Bytes::new());
+    response.headers_mut().insert(UNBUFFERED, HeaderValue::from_static("no"));
     let (snapshots, history) = subscribe(state);
     let events = events(snapshots, Event::History(&history).text(), slot, deadline);
     response.map(|_| Either::Right(events))

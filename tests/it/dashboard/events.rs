@@ -24,7 +24,9 @@ impl Events {
         write!(stream, "GET /api/events HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n").unwrap();
         let mut events = Self(BufReader::new(stream));
         let status = events.line().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-        while !events.line().unwrap().is_empty() {}
+        let head: Vec<String> = std::iter::from_fn(|| events.line().filter(|line| !line.is_empty())).collect();
+        let is_unbuffered = head.iter().any(|field| field == "x-accel-buffering: no");
+        assert_eq!(is_unbuffered, status == 200, "nginx passes events on at once: {head:?}");
         (status, events)
     }
 
