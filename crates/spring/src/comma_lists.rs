@@ -1,6 +1,6 @@
 //! Lists of predicates and filters that are one text with commas.
 
-use crate::source::expansion::closing_brace;
+use crate::source::expansion::closed_placeholders;
 use crate::tree::lists;
 use tollgate_document::yaml::{Node, NodeKind};
 
@@ -19,6 +19,7 @@ fn split_text(node: &mut Node) {
 
 /// Splits `text` at its commas, except those in placeholders.
 pub(crate) fn items(text: &str) -> Vec<&str> {
+    let placeholders = closed_placeholders(text);
     let mut items = Vec::new();
     let (mut start, mut at) = (0, 0);
     while let Some(found) = text[at..].find([',', '$']) {
@@ -27,10 +28,8 @@ pub(crate) fn items(text: &str) -> Vec<&str> {
         if rest.starts_with(',') {
             items.push(text[start..at - 1].trim());
             start = at;
-        } else if let Some(inside) = rest.strip_prefix("${")
-            && let Some(end) = closing_brace(inside)
-        {
-            at += end + 2;
+        } else if let Ok(found) = placeholders.binary_search_by_key(&(at + 1), |(start, _)| *start) {
+            at = placeholders[found].1 + 1;
         }
     }
     items.push(text[start..].trim());

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::source::dotted;
-use crate::source::expansion::closing_brace;
+use crate::source::expansion::closed_placeholders;
 use crate::source::placeholder::of_maven;
 use crate::tree::is_empty;
 use tollgate_document::yaml::{NameIndex, Node, NodeKind};
@@ -45,10 +45,15 @@ fn collect(node: &Node, into: &mut Vec<String>) {
     match &node.kind {
         NodeKind::Null => {}
         NodeKind::Scalar(text) => {
-            for (at, _) in text.match_indices("${") {
-                let inside = &text[at + 2..];
-                let inside = &inside[..closing_brace(inside).unwrap_or(0)];
-                let name = inside.split_once(':').map_or(inside, |(name, _)| name).trim();
+            for (start, end) in closed_placeholders(text) {
+                let inside = &text[start..end];
+                // No property has a name with a placeholder.
+                let before_inner = inside.split_once("${").map_or(inside, |(before, _)| before);
+                let name = match before_inner.split_once(':') {
+                    Some((name, _)) => name.trim(),
+                    None if before_inner.len() == inside.len() => inside.trim(),
+                    None => continue,
+                };
                 into.extend((!name.is_empty()).then(|| name.to_owned()));
             }
             into.extend(of_maven(text, "uri").map(|found| found.name.to_owned()));

@@ -10,7 +10,7 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 89_990),
+    (ALL, 90_050),
     ("config", 17_390),
     ("spring", 5_190),
     ("document", 3_500),

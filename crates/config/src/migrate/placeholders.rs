@@ -49,14 +49,15 @@ fn rewritten(text: &str, properties: &Properties<'_>, depth: usize) -> String {
         out.push_str("${");
         let Some(end) = closing_brace(from) else {
             rest = from;
-            continue;
+            break;
         };
         let inside = &from[..end];
         let (name, default) = inside.split_once(':').map_or((inside, None), |(name, default)| (name, Some(default)));
         out.push_str(&environment_name(name.trim()));
         let default = match properties.text(name.trim()) {
             Some(value) if depth < MAX_DEPTH => Some(rewritten(&value, properties, depth + 1)),
-            _ => default.map(|default| rewritten(default, properties, depth)),
+            _ if depth < MAX_DEPTH => default.map(|default| rewritten(default, properties, depth + 1)),
+            _ => default.map(str::to_owned),
         };
         if let Some(default) = default {
             out.push(':');

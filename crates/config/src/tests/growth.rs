@@ -123,6 +123,24 @@ fn placeholders_without_a_value() {
 }
 
 #[test]
+fn placeholders_that_are_open_or_nested() {
+    let texts: [&dyn Fn(usize) -> String; 3] = [&|count| "${".repeat(count), &|count| "${a:".repeat(count), &|count| {
+        ["${a:".repeat(count), "}".repeat(count)].concat()
+    }];
+    for text in texts {
+        for (before, after) in [
+            ("{uri: 'http://a', id: '", "'}"),
+            ("{id: a, uri: '", "'}"),
+            ("{id: a, uri: 'http://a', predicates: '", "'}"),
+        ] {
+            grows_linearly("application.yml", |count| {
+                format!("spring.cloud.gateway.routes:\n- {before}{}{after}\n", text(count))
+            });
+        }
+    }
+}
+
+#[test]
 fn properties_that_placeholders_name() {
     grows_linearly("application.yml", |count| {
         lines("spring.cloud.gateway.routes:\n", count, |at| {

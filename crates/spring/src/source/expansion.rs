@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 use crate::source::unset::Unset;
+use tollgate_document::steps;
 
 /// Nesting of placeholders at most: a bound for defaults that refer to themselves.
 pub(super) const MAX_DEPTH: usize = 16;
@@ -95,7 +96,9 @@ impl<'l> Expansion<'l> {
     /// no value can complete.
     pub(super) fn expand(&mut self, text: &str, depth: usize) -> Result<String, String> {
         if depth > MAX_DEPTH {
-            return Err(format!("placeholder in `{text}` leads back to itself"));
+            return Err(format!(
+                "placeholder in `{text}` leads back to itself, or through more than {MAX_DEPTH} others"
+            ));
         }
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -136,6 +139,7 @@ impl<'l> Expansion<'l> {
 pub fn closing_brace(text: &str) -> Option<usize> {
     let mut open = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
+        steps::count();
         match byte {
             b'{' => open += 1,
             b'}' if open == 0 => return Some(at),
@@ -144,6 +148,29 @@ pub fn closing_brace(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+/// Returns the placeholders of `text` that are closed, in the order of their starts: the index behind `${` and that of the
+/// brace that closes it. To look for each brace alone would take the square of a text of open ones.
+pub(crate) fn closed_placeholders(text: &str) -> Vec<(usize, usize)> {
+    let (mut open, mut closed) = (Vec::new(), Vec::new());
+    if !text.contains("${") {
+        return closed;
+    }
+    let bytes = text.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        steps::count();
+        match byte {
+            b'{' => open.push(at),
+            b'}' => {
+                let start = open.pop().filter(|start| *start > 0 && bytes[start - 1] == b'$');
+                closed.extend(start.map(|start| (start + 1, at)));
+            }
+            _ => {}
+        }
+    }
+    closed.sort_unstable();
+    closed
 }
 
 #[cfg(test)]
@@ -190,6 +217,15 @@ mod tests {
         assert!(expand("${NOPE}").unwrap_err().contains("not set"));
         assert!(expand("${HOST").unwrap_err().contains("never closed"));
         assert!(expand("${loop}").unwrap_err().contains("leads back"));
+    }
+
+    #[test]
+    fn each_closed_placeholder_ends_at_its_brace() {
+        for text in ["${a}", "x${a:${b}{}}y${c}", "${open ${a}", "}${a}}", "{${a}", "${", "", "${ä:${b}}{", "$${a}"] {
+            let each =
+                text.match_indices("${").filter_map(|(at, _)| Some((at + 2, at + 2 + closing_brace(&text[at + 2..])?)));
+            assert_eq!(closed_placeholders(text), each.collect::<Vec<_>>(), "{text}");
+        }
     }
 
     #[test]
