@@ -48,6 +48,7 @@ impl<T: Clone> Cache<T> {
         self.shard(&digest).lock().insert(digest, outcome, self.generation_capacity);
     }
 
+    #[cfg(feature = "verify-api-key")]
     pub(crate) fn remove(&self, digest: &Digest) {
         let mut shard = self.shard(digest).lock();
         shard.young.remove(digest);
