@@ -1,12 +1,12 @@
 //! Buckets in memory over a restart: in a file, or from the process before.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use tollgate_config::Config;
-use tollgate_limiter::store::memory::Snapshot;
+use tollgate_limiter::store::memory::{Snapshot, SnapshotError};
 use tollgate_proxy::state::stores::{RestoreError, SharedStores};
 
 /// Upper bound of a snapshot: one of a million keys takes some forty megabytes.
@@ -38,11 +38,14 @@ pub(super) fn read(config: &Config) -> Option<Vec<u8>> {
 }
 
 fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    if fs::metadata(path)?.is_file() {
-        tollgate_bounded_file::read(path, MAX_BYTES)
-    } else {
-        Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"))
-    }
+    check_regular(path)?;
+    tollgate_bounded_file::read(path, MAX_BYTES)
+}
+
+fn check_regular(path: &Path) -> io::Result<()> {
+    let is_regular = fs::metadata(path)?.is_file();
+    let problem = || io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file: name one in an own folder");
+    is_regular.then_some(()).ok_or_else(problem)
 }
 
 /// Returns the secret key of the hashes in checked bytes.
@@ -60,7 +63,24 @@ pub(super) fn restore(stores: &SharedStores, bytes: &[u8]) {
 }
 
 fn log_unusable(error: &RestoreError) {
-    tracing::warn!("buckets of the process before not restored, they start full: {error}");
+    let advice = advice(error);
+    tracing::warn!("buckets of the process before not restored, they start full: {error}; {advice}");
+}
+
+fn advice(error: &RestoreError) -> &'static str {
+    match error {
+        RestoreError::Future(_) => "check the clock of this machine; the next shutdown replaces them",
+        RestoreError::Snapshot(SnapshotError::Foreign) => {
+            "the file stays as it is: name another one in `memory.state-file`, or remove it"
+        }
+        RestoreError::Snapshot(SnapshotError::Version(_)) => {
+            "start the version that left them to keep them; the next shutdown replaces them"
+        }
+        RestoreError::Snapshot(SnapshotError::Damaged | SnapshotError::HashKey) => "the next shutdown replaces them",
+        RestoreError::Snapshot(SnapshotError::Shards { .. }) => {
+            "restart with the earlier `memory.max-keys` to keep them; the next shutdown replaces them"
+        }
+    }
 }
 
 /// Returns the buckets for the process that follows; `None` if it shall start with full ones.
@@ -96,6 +116,7 @@ fn path(config: &Config) -> Option<&Path> {
 }
 
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    check_own(path)?;
     let mut temporary = path.as_os_str().to_owned();
     temporary.push(".new");
     let temporary = PathBuf::from(temporary);
@@ -105,7 +126,26 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     // Its own file: no link of another user is followed.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)
+    let replaced = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    replaced
+}
+
+/// Checks that the file at `path` is absent, empty or one with buckets, not one of another program that a wrong path names.
+fn check_own(path: &Path) -> io::Result<()> {
+    match check_regular(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        checked => checked?,
+    }
+    let mut begin = Vec::new();
+    File::open(path)?.take(64).read_to_end(&mut begin)?;
+    if !begin.is_empty() && matches!(Snapshot::read(&begin), Err(SnapshotError::Foreign)) {
+        return Err(io::Error::new(
+            io::ErrorKind::AlreadyExists,
+            "the file is one of another program: name another one",
+        ));
+    }
+    Ok(())
 }

@@ -158,7 +158,7 @@ fn a_file_that_cannot_be_used_is_ignored_with_a_warning() {
     write(b"");
     state.is_ignored("it holds no buckets");
     write(b"[[1, 2], [3, 4]] and other notes of mine");
-    state.is_ignored("it holds no buckets");
+    state.is_ignored("it holds no buckets; the file stays as it is: name another one");
     write(&[&good[..16], &[2, 0, 0, 0], &good[20..]].concat());
     state.is_ignored("its version is 2, and this program reads version 1");
     write(&good[..good.len() / 2]);
@@ -203,13 +203,21 @@ fn a_file_from_the_future_is_ignored_with_a_warning() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_stops_no_shutdown() {
-    let state = StateFile::new();
-    let mut gateway = state.start();
-    fs::create_dir(state.path()).unwrap();
-    fs::write(state.path().join("x"), "").unwrap();
-    gateway.signal("TERM");
-    let line = gateway.logged("buckets lost");
-    assert!(line.contains("state-file") && line.contains("irectory"), "{line}");
-    assert_eq!(gateway.wait().code(), Some(0));
+fn a_file_of_another_program_and_a_folder_are_not_replaced() {
+    type Create = fn(&Path);
+    let cases: [(Create, &str); 2] = [
+        (|path| fs::write(path, "notes of mine").unwrap(), "one of another program: name another one"),
+        (|path| fs::create_dir(path).unwrap(), "not a regular file: name one in an own folder"),
+    ];
+    for (create, message) in cases {
+        let state = StateFile::new();
+        let mut gateway = state.start();
+        create(&state.path());
+        gateway.signal("TERM");
+        let line = gateway.logged("buckets lost");
+        assert!(line.contains("memory.state-file") && line.contains(message), "{line}");
+        assert_eq!(gateway.wait().code(), Some(0));
+        assert!(state.path().is_dir() || fs::read(state.path()).unwrap() == b"notes of mine");
+        assert_eq!(fs::read_dir(state.folder.path()).unwrap().count(), 1, "no temporary file stays");
+    }
 }

@@ -89,6 +89,40 @@ fn with_http(certificates: &Certificates, http: &str) -> String {
 }
 
 #[test]
+fn clients_with_tls_learn_to_use_nothing_else() {
+    let certificates = Certificates::new();
+    let ssl = entry(&(certificates.server(), certificates.server_key()));
+    let gateway = Gateway::start(&format!(
+        "server: {{address: 127.0.0.1, workers: 1, http: {{port: 0, redirect: false}}, ssl: {ssl}, \
+         strict-transport-security: max-age=600; includeSubDomains}}\ntrusted-proxies: [127.0.0.2]\n\
+         routes:\n- {{id: own, uri: 'echo:', predicates: [Path=/own], filters: [SecureHeaders]}}\n\
+         - {{id: a, uri: 'echo:', predicates: [Path=/a]}}\n"
+    ));
+    let ca = certificates.ca();
+    let fields = |scheme: &str, port: u16, target: &str, interface: &str| {
+        let url = format!("{scheme}://localhost:{port}{target}");
+        let arguments = ["-sSi", "--interface", interface, "-H", "X-Forwarded-Proto: https", "--cacert"];
+        let output = Command::new("curl").args(arguments).arg(&ca).arg(url).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let answer = String::from_utf8_lossy(&output.stdout).to_ascii_lowercase();
+        answer.lines().filter_map(|line| Some(line.strip_prefix("strict-transport-security: ")?.to_owned())).collect()
+    };
+    let (tls, clear) = (gateway.address.port(), plain(&gateway).port());
+    let none: [&str; 0] = [];
+    let expected: Vec<String> = fields("https", tls, "/own", "127.0.0.1");
+    assert!(expected.len() == 1 && expected[0].contains("max-age=6311385"), "of the filter: {expected:?}");
+    for target in ["/a", "/no-route"] {
+        assert_eq!(fields("https", tls, target, "127.0.0.1"), ["max-age=600; includesubdomains"], "{target}");
+        assert_eq!(
+            fields("http", clear, target, "127.0.0.2"),
+            ["max-age=600; includesubdomains"],
+            "by a trusted proxy"
+        );
+        assert_eq!(fields("http", clear, target, "127.0.0.1"), none, "a client may not claim TLS");
+    }
+}
+
+#[test]
 fn requests_without_tls_are_redirected_to_https() {
     let certificates = Certificates::new();
     let address = free_address();

@@ -1,15 +1,14 @@
 //! Checks the raw configuration, section by section, and builds the [`Config`].
 
-use std::cell::RefCell;
-use std::path::Path;
+pub(crate) mod unwritable;
 
-use rustix::fs::Access;
+use std::cell::RefCell;
 
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::row::FilterContext;
 use crate::key_resolvers::KeyResolvers;
-use crate::model::{AccessLog, Config, Cors, Filter, Forwarding, LogOutput, PlainFilter, Route};
+use crate::model::{AccessLog, Config, Cors, Filter, Forwarding, PlainFilter, Route};
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::sections::api_keys::ApiKeySection;
@@ -20,6 +19,7 @@ use crate::sections::jwt::check::Tokens;
 use crate::sections::management::check::{TrafficListener, management, request_series};
 use crate::sections::registries::{self, Registration, Registry, RegistrySections};
 use crate::sections::resilience::Resilience;
+use crate::sections::response_fields;
 use crate::sections::upstreams::{self, Registries, UpstreamsByName};
 use crate::source::placeholder::Unresolved;
 use crate::spec::single_values::header_name;
@@ -69,44 +69,6 @@ fn warn_of_bare_millis(root: &Node, diagnostics: &mut Diagnostics) {
     }
 }
 
-/// Begin of the warning of a file for the access log. A gateway that runs knows better: it has the file open, or not.
-pub const ACCESS_LOG_WARNING: &str = "the access log ";
-
-/// Warns of files that the gateway cannot write on this machine: of the access log, and of the state of buckets.
-fn warn_of_unwritable_files(raw: &RawConfig, root: &Node, diagnostics: &mut Diagnostics) {
-    if let LogOutput::File(path) = &raw.access_log.output
-        && let Some(problem) = unwritable(path, true)
-        && let Some(at) = root.follow(&["access-log", "output"])
-    {
-        diagnostics
-            .warn(at.span, format!("{ACCESS_LOG_WARNING}{} cannot be opened: {problem}", path.display()))
-            .help("create the folder for the user that runs the gateway, or log to `stdout`");
-    }
-    if let Some(path) = &raw.memory.state_file
-        && let Some(problem) = unwritable(path, false)
-        && let Some(at) = root.follow(&["memory", "state-file"])
-    {
-        diagnostics.warn(at.span, format!("the state file {} cannot be written: {problem}", path.display())).help(
-            "create the folder for the user that runs the gateway: without the file, buckets are full after a restart",
-        );
-    }
-}
-
-/// Returns the reason why the file at `path` cannot be written, if there is one. A file that is not `appended` to is replaced,
-/// which only its folder permits.
-fn unwritable(path: &Path, is_appended: bool) -> Option<&'static str> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Some("its folder does not exist here");
-    }
-    if path.is_dir() {
-        return Some("it is a folder");
-    }
-    let written = if is_appended && path.exists() { path } else { folder };
-    let may_write = rustix::fs::access(written, Access::WRITE_OK).is_ok();
-    (!may_write).then_some("this user may not write it")
-}
-
 /// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
     raw: RawConfig,
@@ -117,7 +79,7 @@ pub(crate) fn check(
     let switches = input.switches;
     report_disabled(&raw, diagnostics);
     warn_of_bare_millis(input.root, diagnostics);
-    warn_of_unwritable_files(&raw, input.root, diagnostics);
+    unwritable::warn_of_files(&raw, input.root, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, diagnostics).ok());
     let tokens = Tokens::check(raw.jwt.as_ref(), diagnostics);
     let api_keys = ApiKeySection::check(raw.api_keys.as_ref(), raw.redis.is_some(), diagnostics);
@@ -132,7 +94,8 @@ pub(crate) fn check(
         keys.warn_of_unknown_routes(routes.iter().map(|route| &*route.id), diagnostics);
     }
     let forwarding = forwarding(&raw, switches, diagnostics);
-    let server = raw.server.check(env, diagnostics);
+    let mut server = raw.server.check(env, diagnostics);
+    response_fields::check(&mut server, raw.trusted_proxies.is_some(), diagnostics);
     let base_path = raw.base_path.as_ref().map_or("", |path| path.value.as_str());
     let traffic = TrafficListener { port: server.port.get(), base_path };
     Config {

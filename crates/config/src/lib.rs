@@ -49,7 +49,7 @@ use tollgate_document::steps;
 use tollgate_document::{diagnostics, yaml};
 use tollgate_spring::{self as spring, source};
 
-pub use crate::check::ACCESS_LOG_WARNING;
+pub use crate::check::unwritable::ACCESS_LOG_WARNING;
 pub use crate::de::defaults::{Flag, Or, Unit, Word};
 pub use crate::de::ranged::{PositiveTime, Ranged, Scale};
 pub use crate::de::spanned::Spanned;

@@ -104,6 +104,11 @@ impl RequestHeader {
         if let Self::One(name, Action::Remove) = self { Some(name) } else { None }
     }
 
+    /// Returns the name of the field that it sets to the same value for all requests.
+    pub(super) fn fixed(&self) -> Option<&HeaderName> {
+        if let Self::One(name, Action::Set(Value::Constant(_))) = self { Some(name) } else { None }
+    }
+
     /// Returns the names of the fields that it may set.
     pub(super) fn written(&self) -> Vec<&HeaderName> {
         match self {

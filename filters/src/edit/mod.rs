@@ -165,6 +165,12 @@ impl Edit {
         if let Kind::RequestHeader(edit) = &self.0 { edit.removed() } else { None }
     }
 
+    /// Returns the name of the request's header field that it sets to the same value for all requests.
+    #[must_use]
+    pub fn fixed_header(&self) -> Option<&HeaderName> {
+        if let Kind::RequestHeader(edit) = &self.0 { edit.fixed() } else { None }
+    }
+
     /// Returns the names of the request's header fields that it may set.
     #[must_use]
     pub fn set_headers(&self) -> Vec<&HeaderName> {
@@ -182,6 +188,12 @@ impl Edit {
     pub fn adds_parameter(&self, name: &str) -> bool {
         matches!(&self.0, Kind::Query(QueryEdit::Add { name: added, .. })
             if percent::decode(added.as_bytes(), true).eq(name.bytes()))
+    }
+
+    /// Returns true if it gives the parameter `name` of the query the same value for all requests that have it.
+    #[must_use]
+    pub fn fixes_parameter(&self, name: &str) -> bool {
+        matches!(&self.0, Kind::Query(QueryEdit::Rewrite { name: fixed, .. }) if fixed == name.as_bytes())
     }
 
     /// Returns true if its regular expression may match differently from Java

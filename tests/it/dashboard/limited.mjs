@@ -35,9 +35,9 @@ await browse(async (newPage) => {
     await load;
     return elapsed;
   };
-  // A machine that is busy with other tests may be late once.
+  // A machine that is busy with other tests may be late once. Keys that are listed later anyway: a rule lists ten keys.
   const times = [];
-  for (const key of ["alice", "bob", "carol"]) if (!times.some((time) => time < 2000)) times.push(await hammer(key));
+  for (const key of ["alice", "__proto__", "constructor"]) if (!times.some((time) => time < 2000)) times.push(await hammer(key));
   console.log(`a hammered key appeared after ${times.join(", ")} ms`);
   assert.ok(times.some((time) => time < 2000), `hammered keys appeared after ${times.join(", ")} ms`);
   const count = async () => Number((await line.locator("td").first().textContent()).replaceAll(",", ""));
@@ -64,7 +64,7 @@ await browse(async (newPage) => {
   await page.getByRole("status").getByText("Set 0 remaining").waitFor();
   assert.equal(await ask("/orders", "alice"), 429);
 
-  // The first nine are denied more often than the others: a rule lists ten keys.
+  // The first nine are denied more often than the others, beside the first key: a rule lists ten keys.
   for (const [at, key] of HOSTILE.entries()) for (let times = 0; times < (at < 9 ? 5 : 4); times += 1) await ask("/orders", key);
   await page.getByRole("link", { name: "Limited now" }).click();
   const shown = () => card.locator("th.key code").allTextContents();

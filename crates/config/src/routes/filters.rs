@@ -7,7 +7,7 @@ use tollgate_routing::Predicate;
 use crate::diagnostics::Diagnostics;
 use crate::filters::model::{Filter, FilterPosition};
 use crate::filters::plain::{OwnResponses, PlainFilter};
-use crate::routes::key_parts::{self, Effect};
+use crate::routes::key_parts::{self, Effect, KeyPart};
 use crate::spec::FilterSpec;
 use crate::yaml::Span;
 
@@ -45,7 +45,7 @@ pub(super) fn check(filters: &mut Vec<ListedFilter<'_>>, id: &str, id_at: Span, 
     hosts(&edits, diagnostics);
     prefixes(&edits, diagnostics);
     duplicates(&edits, diagnostics);
-    removed_keys(filters, diagnostics);
+    edited_keys(filters, diagnostics);
 }
 
 /// Reports variables of a filter that no pattern of its route sets.
@@ -173,19 +173,36 @@ fn duplicates(edits: &[(&Edit, &FilterSpec<'_>)], diagnostics: &mut Diagnostics)
     }
 }
 
-/// Warns of filters whose key lacks a part that an edit before them has removed.
-fn removed_keys(filters: &[ListedFilter<'_>], diagnostics: &mut Diagnostics) {
+/// Warns of filters whose key lacks a part that an edit before them has removed, or is the same for all requests.
+fn edited_keys(filters: &[ListedFilter<'_>], diagnostics: &mut Diagnostics) {
     for (at, listed) in filters.iter().enumerate() {
-        let before = || filters[..at].iter().map(|listed| listed.filter.as_edit());
-        let removed = |part| key_parts::last_edit(part, before()).filter(|(_, effect)| *effect == Effect::Removes);
-        let mut parts = listed.filter.key_resolvers().flat_map(KeyResolver::parts);
-        let Some((part, edit)) = parts.find_map(|part| Some((part.1, &filters[removed(part)?.0].spec.text))) else {
-            continue;
+        let edit_before = |part: KeyPart<'_>, effect| {
+            let before = filters[..at].iter().map(|listed| listed.filter.as_edit());
+            key_parts::last_edit(part, before).filter(|(_, last)| *last == effect)
         };
         let name = &listed.spec.name;
-        diagnostics
-            .warn(listed.spec.span, format!("`{name}` finds no `{part}` for its key: `{edit}` before it removes it"))
-            .help(format!("list `{edit}` after `{name}`"));
+        let mut parts = listed.filter.key_resolvers().flat_map(KeyResolver::parts);
+        let removed = |part: KeyPart<'_>| edit_before(part, Effect::Removes);
+        if let Some((part, edit)) = parts.find_map(|part| Some((part.1, &filters[removed(part)?.0].spec.text))) {
+            diagnostics
+                .warn(
+                    listed.spec.span,
+                    format!("`{name}` finds no `{part}` for its key: `{edit}` before it removes it"),
+                )
+                .help(format!("list `{edit}` after `{name}`"));
+            continue;
+        }
+        let fixed = |part: KeyPart<'_>| edit_before(part, Effect::Fixes);
+        let mut resolvers = listed.filter.key_resolvers();
+        if let Some(resolver) =
+            resolvers.find(|resolver| key_parts::has_one_value(resolver, |part| fixed(part).is_some()))
+            && let Some((edit, _)) = resolver.parts().into_iter().find_map(fixed)
+        {
+            let edit = &filters[edit].spec.name;
+            diagnostics
+                .warn(listed.spec.span, format!("`{name}` has one key for all requests: `{edit}` before it sets `{resolver}`"))
+                .help(format!("list `{edit}` after `{name}`, or limit by another key, such as `ip`; `route` is a key that all requests share"));
+        }
     }
 }
 

@@ -15,13 +15,15 @@ use crate::spec::Audience;
 use crate::yaml::Span;
 
 /// Part of a key: its source, and the resolver that reads it alone.
-type KeyPart<'r> = (KeySource<'r>, &'r KeyResolver);
+pub(super) type KeyPart<'r> = (KeySource<'r>, &'r KeyResolver);
 
 /// Effect of an edit on a part of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Removes,
     Sets,
+    /// Sets it to the same value for all requests.
+    Fixes,
 }
 
 impl Effect {
@@ -30,9 +32,12 @@ impl Effect {
         let query = if let KeySource::Query(name) = source { Some(name) } else { None };
         let removes = edit.removed_header().is_some_and(|name| headers.contains(&name))
             || query.is_some_and(|name| edit.removes_parameter(name));
+        let fixes = edit.fixed_header().is_some_and(|name| headers.contains(&name))
+            || query.is_some_and(|name| edit.fixes_parameter(name));
         let sets = edit.set_headers().iter().any(|name| headers.contains(name))
             || query.is_some_and(|name| edit.adds_parameter(name));
-        if removes { Some(Self::Removes) } else { sets.then_some(Self::Sets) }
+        let effects = [(removes, Self::Removes), (fixes, Self::Fixes), (sets, Self::Sets)];
+        effects.into_iter().find_map(|(applies, effect)| applies.then_some(effect))
     }
 }
 
@@ -114,14 +119,18 @@ fn report_forward(route: &Route, at: Span, forward: &Forwarding<'_>, target: &Ro
     let (id, target_id, path) = (&route.id, &target.id, forward.path);
     let conditions = target.predicates.iter().filter(|predicate| predicate.path_patterns().is_some());
     let in_path: Vec<_> = conditions.flat_map(Predicate::variable_names).collect();
+    let edit_text = |at: usize| route.definition.masked_filters(Audience::Shell).get(at);
     for (position, filter) in target.filters.iter().enumerate() {
-        let edits = |filters: &[Filter], part| last_edit(part, filters.iter().map(Filter::as_edit));
+        let edits = |filters: &[Filter], part: KeyPart<'_>| last_edit(part, filters.iter().map(Filter::as_edit));
+        // An edit of the route itself has the last word, and its check has reported it.
+        let edit_on_the_way = |part: KeyPart<'_>| match edits(&target.filters[..position], part) {
+            None => edits(&route.filters[..forward.passed], part),
+            Some(_) => None,
+        };
         for resolver in filter.key_resolvers() {
-            // An edit of the route itself has the last word, and its check has reported it.
-            let parts = resolver.parts().into_iter().filter(|part| edits(&target.filters[..position], *part).is_none());
-            let mut lost = parts.filter_map(|part| match edits(&route.filters[..forward.passed], part)? {
-                (edit, Effect::Removes) => Some((part.1, route.definition.masked_filters(Audience::Shell).get(edit)?)),
-                (_, Effect::Sets) => None,
+            let mut lost = resolver.parts().into_iter().filter_map(|part| match edit_on_the_way(part)? {
+                (edit, Effect::Removes) => Some((part.1, edit_text(edit)?)),
+                (_, Effect::Sets | Effect::Fixes) => None,
             });
             if let Some((part, edit)) = lost.next() {
                 diagnostics
@@ -131,13 +140,22 @@ fn report_forward(route: &Route, at: Span, forward: &Forwarding<'_>, target: &Ro
             let is_of_path = |source: KeySource<'_>| {
                 source == KeySource::Path || matches!(source, KeySource::Variable(name) if in_path.contains(&name))
             };
-            let sources: Vec<_> = resolver.parts().into_iter().map(|(source, _)| source).collect();
-            let mut others = sources.iter().filter(|source| **source != KeySource::Route).peekable();
-            if others.peek().is_some() && others.all(|source| is_of_path(*source)) {
+            let fixing = |part: KeyPart<'_>| edit_on_the_way(part).filter(|(_, effect)| *effect == Effect::Fixes);
+            let is_same = |part: KeyPart<'_>| is_of_path(part.0) || fixing(part).is_some();
+            if has_one_value(resolver, is_same) {
+                let edit = resolver.parts().into_iter().find_map(fixing).and_then(|(edit, _)| edit_text(edit));
+                let why =
+                    edit.map_or_else(|| "is read from that path".to_owned(), |edit| format!("is set by `{edit}`"));
                 diagnostics
-                    .warn(at, format!("route `{target_id}` has one key for all requests that route `{id}` forwards to `{path}`: `{resolver}` is read from that path"))
+                    .warn(at, format!("route `{target_id}` has one key for all requests that route `{id}` forwards to `{path}`: `{resolver}` {why}"))
                     .help(format!("limit them in route `{id}`, or by another key, such as `ip`"));
             }
         }
     }
+}
+
+/// Returns true if the key that `resolver` reads is the same in all requests of a route, since `is_same` holds for its parts.
+pub(super) fn has_one_value(resolver: &KeyResolver, is_same: impl FnMut(KeyPart<'_>) -> bool) -> bool {
+    let mut others = resolver.parts().into_iter().filter(|part| part.0 != KeySource::Route).peekable();
+    others.peek().is_some() && others.all(is_same)
 }

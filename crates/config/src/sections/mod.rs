@@ -15,6 +15,7 @@ pub(crate) mod proxy_protocol;
 pub(crate) mod redis;
 pub(crate) mod registries;
 pub(crate) mod resilience;
+pub(crate) mod response_fields;
 pub(crate) mod scalars;
 pub(crate) mod server;
 pub(crate) mod tls;

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
+use http::HeaderValue;
 use serde::Deserialize;
 use tollgate_filters::refusal::ErrorFormat;
 use tollgate_routing::PathRules;
@@ -84,7 +85,9 @@ pub struct Server {
     /// Responses that the gateway makes itself to clients of gRPC, gRPC-Web and Connect: `auto` is an error of the client's protocol, `http` the response that other clients get. Default {}; `http` in a Spring file, as in Spring.
     pub error_format: Word<ErrorFormatWord>,
     /// Name of the gateway in the fields `Proxy-Status` (RFC 9209) of responses that it makes itself for errors, and `Cache-Status` (RFC 9211) of `LocalResponseCache`: letters, digits, `-`, `.` and `_`. Default: no such fields.
-    proxy_status: Option<Spanned<String>>,
+    pub(super) proxy_status: Option<Spanned<String>>,
+    /// `Strict-Transport-Security` (RFC 6797) of responses to clients that use TLS, such as `max-age=31536000; includeSubDomains`; the field of an upstream or a filter precedes it. Default: no such field.
+    pub(super) strict_transport_security: Option<Spanned<String>>,
     /// Encoded separators in paths.
     path: PathSettings,
     /// PROXY protocol, with which load balancers that pass TCP through name the client. Default: none.
@@ -103,6 +106,9 @@ pub struct Server {
     /// Fields that tell upstreams of a client's certificate.
     #[serde(skip)]
     pub forward_client_cert: ForwardClientCert,
+    /// `Strict-Transport-Security` of responses to clients that use TLS.
+    #[serde(skip)]
+    pub hsts: Option<HeaderValue>,
     /// TLS, from `ssl` and `acme`; `None`: clear text.
     #[serde(skip)]
     pub tls: Option<ServerTls>,
@@ -206,9 +212,6 @@ impl Server {
         if let Some(protocol) = &mut self.proxy_protocol {
             protocol.value.check(protocol.span.key(), diagnostics);
         }
-        if let Some(name) = &self.proxy_status {
-            check_proxy_name(name, diagnostics);
-        }
         self.upgrade_protocols.iter().for_each(|name| check_upgrade(name, diagnostics));
         self
     }
@@ -275,15 +278,6 @@ impl Server {
 }
 
 /// Checks the name of the gateway, which is a token of a structured field (RFC 9651 §3.3.4).
-fn check_proxy_name(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
-    let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
-    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.bytes().all(is_part) {
-        diagnostics
-            .error(name.span, format!("`{}` is no name for `Proxy-Status`", name.value))
-            .help("write letters, digits, `-`, `.` and `_`, such as `edge-1`; the first is a letter");
-    }
-}
-
 /// Checks the name of a protocol, with or without a version: `chat` or `chat/2`.
 fn check_upgrade(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
     let protocol = name.split('/').next().unwrap_or_default();

@@ -234,7 +234,8 @@ async fn a_return_that_arrives_late_returns_nothing() {
         while ask(&there, &rule).await.is_allowed() {
             admitted += 1;
         }
-        assert!((900..975).contains(&admitted), "{admitted}: the rest is leased");
+        // Of 1,000; a token a second flows in.
+        assert!((900..990).contains(&admitted), "{admitted}: the rest is leased");
         let before = scripts_run(&server);
         proxy.set(Fault::Pass);
         eventually("redis has received the return", async || scripts_run(&server) > before).await;

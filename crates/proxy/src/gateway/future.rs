@@ -11,7 +11,6 @@ use http::{Response, StatusCode};
 use tollgate_filters::context::{Degraded, LocalReply, RefusalDetail, Tunnel};
 
 use crate::gateway::error_form::ErrorForm;
-use crate::gateway::proxy_status;
 use crate::gateway::respond::render;
 use crate::http::body::Body;
 use crate::http::facts;
@@ -81,8 +80,8 @@ impl GatewayFuture {
             }
             render(&mut response, self.form.accepts_problem);
         }
-        if let Some(name) = &self.form.proxy_status {
-            proxy_status::add(name, &mut response);
+        if let Some(fields) = &self.form.fields {
+            fields.add(self.form.uses_tls, &mut response);
         }
         let status = response.status();
         if let Some(caller) = self.form.rpc.take() {

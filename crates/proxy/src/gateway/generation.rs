@@ -21,6 +21,7 @@ use tower::service_fn;
 
 use crate::gateway::cors::{PolicyTable, client_used_tls};
 use crate::gateway::declare::declare;
+use crate::gateway::error_form::OwnFields;
 use crate::gateway::route::{Route, RouteStack};
 use crate::gateway::sanitize::SanitizeRules;
 use crate::gateway::worker_state::WorkerState;
@@ -53,8 +54,8 @@ pub struct SharedGeneration {
     pub trusted_proxies: TrustedProxies,
     /// Header field of the request id; `None` if requests have none.
     pub request_id: Option<HeaderName>,
-    /// Name of the gateway in `Proxy-Status`; `None` without that field.
-    pub(super) proxy_status: Option<Arc<str>>,
+    /// Fields that the gateway adds to responses; `None` for none.
+    pub(super) own_fields: Option<Arc<OwnFields>>,
     /// Requests that get no line in the access log match one of its routes; `None` if all get one.
     pub(super) unlogged: Option<RouteTable<()>>,
     /// Checks of requests before routing.
@@ -113,7 +114,7 @@ impl SharedGeneration {
             table: RouteTable::new(routes.collect()),
             trusted_proxies: config.forwarding.trusted_proxies.clone(),
             request_id: config.request_id.header(&config.access_log).cloned(),
-            proxy_status: config.server.proxy_status().map(Arc::from),
+            own_fields: OwnFields::of(&config.server),
             unlogged: unlogged(&config.access_log.exclude),
             sanitize: SanitizeRules::of(&config),
             trailer_rules: TrailerRules::of(&config),

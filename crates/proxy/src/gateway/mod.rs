@@ -103,7 +103,7 @@ impl Gateway {
         };
         let rules = &generation.trailer_rules;
         let body = Body::from_client(incoming, generation.body_timeout, drains, rules, &connection.handle);
-        *form = ErrorForm::of(generation, &mut head, sanitized.as_ref().ok());
+        *form = ErrorForm::of(generation, &mut head, connection, sanitized.as_ref().ok());
         let summary = sanitized?;
         if record.is_logged() {
             log_line::complete(generation, &head, &body, connection, record);

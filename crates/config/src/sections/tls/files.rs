@@ -211,7 +211,7 @@ fn warn_of_expiry(leaf: &CertificateDer<'_>, (path, at): (&Path, Span), diagnost
     };
     diagnostics
         .warn(at, format!("the certificate in {} {words} at {end}", path.display()))
-        .help("renew it; a reload reads it again");
+        .help("renew it: the gateway serves the new one without a restart");
 }
 
 /// Reports a certificate that cannot be used.

@@ -1,0 +1,79 @@
+//! Files that the gateway cannot write on this machine.
+
+use std::fmt;
+use std::path::Path;
+
+use rustix::fs::Access;
+
+use crate::diagnostics::Diagnostics;
+use crate::model::LogOutput;
+use crate::raw_config::RawConfig;
+use crate::yaml::Node;
+
+/// Begin of the warning of a file for the access log. A gateway that runs knows better: it has the file open, or not.
+pub const ACCESS_LOG_WARNING: &str = "the access log ";
+
+/// Reason why a file cannot be written.
+#[derive(Clone, Copy)]
+enum Problem {
+    NoFolder,
+    IsFolder,
+    NotPermitted,
+}
+
+/// Warns of the file of the access log and of the file for buckets, if they cannot be written here.
+pub(super) fn warn_of_files(raw: &RawConfig, root: &Node, diagnostics: &mut Diagnostics) {
+    if let LogOutput::File(path) = &raw.access_log.output
+        && let Some(problem) = problem(path, true)
+        && let Some(at) = root.follow(&["access-log", "output"])
+    {
+        diagnostics
+            .warn(at.span, format!("{ACCESS_LOG_WARNING}{} cannot be opened: {problem}", path.display()))
+            .help(format!("{}, or log to `stdout`", problem.help(path)));
+    }
+    if let Some(path) = &raw.memory.state_file
+        && let Some(problem) = problem(path, false)
+        && let Some(at) = root.follow(&["memory", "state-file"])
+    {
+        diagnostics
+            .warn(at.span, format!("the state file {} cannot be written: {problem}", path.display()))
+            .help(format!("{}: without the file, buckets are full after a restart", problem.help(path)));
+    }
+}
+
+/// Returns the reason why the file at `path` cannot be written, if there is one. A file that is not `appended` to is replaced,
+/// which only its folder permits.
+fn problem(path: &Path, is_appended: bool) -> Option<Problem> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Some(Problem::NoFolder);
+    }
+    if path.is_dir() {
+        return Some(Problem::IsFolder);
+    }
+    let written = if is_appended && path.exists() { path } else { folder };
+    let may_write = rustix::fs::access(written, Access::WRITE_OK).is_ok();
+    (!may_write).then_some(Problem::NotPermitted)
+}
+
+// === impl Problem ===
+
+impl Problem {
+    fn help(self, path: &Path) -> String {
+        match self {
+            Self::NoFolder => "create the folder for the user that runs the gateway".to_owned(),
+            Self::IsFolder => format!("name a file in it, such as `{}`", path.join("tollgate").display()),
+            Self::NotPermitted => "let the user that runs the gateway write it".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoFolder => "its folder does not exist here",
+            Self::IsFolder => "it is a folder",
+            Self::NotPermitted => "this user may not write it",
+        })
+    }
+}
