@@ -13,7 +13,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
 use tollgate_limiter::rule::TokenBucket;
 
-fn app() -> Result<Router, Box<dyn Error>> {
+pub(crate) fn app() -> Result<Router, Box<dyn Error>> {
     let ten_an_hour = TokenBucket::new(10, Duration::from_secs(3600), 10)?;
     let limiter = RequestRateLimiterLayer::builder()
         .rule(ten_an_hour)

@@ -4,6 +4,8 @@
 
 use std::net::SocketAddr;
 
+use axum::body::Body;
+use axum::response::Response;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -35,6 +37,29 @@ async fn the_eleventh_request_of_a_client_gets_429() {
             let denied = get(server).await;
             assert!(denied.starts_with("HTTP/1.1 429 Too Many Requests\r\n"), "{denied}");
             assert!(denied.contains("retry-after: "), "{denied}");
+        })
+        .await;
+}
+
+/// hyper's debug build panics if a body is not as long as `Content-Length` says.
+#[tokio::test]
+async fn an_outer_layer_may_change_the_body_of_a_refusal() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let server = listener.local_addr().unwrap();
+    let longer =
+        async |response: Response| response.map(|_| Body::from("another body, and a longer one than before\n"));
+    let app = example::app().unwrap().layer(axum::middleware::map_response(longer));
+    let serving = tokio::task::LocalSet::new();
+    serving
+        .run_until(async {
+            let app = app.into_make_service_with_connect_info::<SocketAddr>();
+            tokio::task::spawn_local(async move { axum::serve(listener, app).await.unwrap() });
+            let mut last = String::new();
+            for _ in 0..11 {
+                last = get(server).await;
+            }
+            assert!(last.starts_with("HTTP/1.1 429 Too Many Requests\r\n"), "{last}");
+            assert!(last.contains("content-length: 43\r\n") && last.ends_with("one than before\n"), "{last}");
         })
         .await;
 }

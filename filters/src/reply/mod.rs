@@ -33,6 +33,8 @@ pub use self::accept::prefers_problem;
 ))]
 pub(crate) use self::prepared::Reply;
 #[cfg(feature = "request-rate-limiter")]
+pub(crate) use self::prepared::body_for;
+#[cfg(feature = "request-rate-limiter")]
 pub(crate) use self::render::DenialFacts;
 pub use self::template::{Template, TemplateError};
 

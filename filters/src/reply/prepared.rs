@@ -36,6 +36,16 @@ struct Representation {
     body: Bytes,
 }
 
+/// Returns the body of a response to `method`, which is `body` unless for HEAD: that gets the length that GET would get, and no body
+/// (RFC 9110 §9.3.2). Other responses get their `Content-Length` from the server, since an outer layer may change the body.
+pub(crate) fn body_for(method: &Method, headers: &mut HeaderMap, body: Bytes) -> Bytes {
+    if method == Method::HEAD {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+        return Bytes::new();
+    }
+    body
+}
+
 // === impl Reply ===
 
 impl Reply {
@@ -93,7 +103,7 @@ impl Reply {
         self.local_reply = None;
     }
 
-    /// Returns the response to `request`. HEAD gets the length that GET would get, and no body (RFC 9110 §9.3.2).
+    /// Returns the response to `request`.
     #[cfg(any(
         feature = "verify-api-key",
         feature = "concurrency-limiter",
@@ -108,10 +118,11 @@ impl Reply {
     /// Returns the response, as `to_response` does, from the parts of a request's head.
     pub(crate) fn for_client<R: From<Bytes>>(&self, method: &Method, accept: &HeaderMap) -> Response<R> {
         let chosen = self.problem.as_ref().filter(|_| prefers_problem(accept)).unwrap_or(&self.text);
-        let body = if method == Method::HEAD { Bytes::new() } else { chosen.body.clone() };
+        let mut headers = chosen.headers.clone();
+        let body = body_for(method, &mut headers, chosen.body.clone());
         let mut response = Response::new(R::from(body));
         *response.status_mut() = self.status;
-        *response.headers_mut() = chosen.headers.clone();
+        *response.headers_mut() = headers;
         if let Some(local_reply) = self.local_reply {
             response.extensions_mut().insert(local_reply);
         }
@@ -135,7 +146,6 @@ impl Representation {
         if let Some(content_type) = content_type {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
         Self { headers, body: Bytes::from(body) }
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 
 use super::Limit;
 use crate::context::{Degraded, LocalReply};
 use crate::headers::{CheckedRules, NamedRule, RateLimitHeaders, retry_after_secs};
 use crate::key_resolver::KeyBuf;
-use crate::reply::{DenialFacts, ErrorBody, Reply, Template};
+use crate::reply::{DenialFacts, ErrorBody, Reply, Template, body_for};
 use tollgate_limiter::verdict::{Outcome, Verdict};
 
 const LOCAL_REPLY: LocalReply = LocalReply { reason: "rate-limited" };
@@ -139,9 +139,8 @@ fn rendered<B>(
     let key = String::from_utf8_lossy(key.unwrap_or_default());
     let (rule, limit) = nearest.map_or(("", 0), |(limit, capacity)| (&*limit.name, capacity));
     let facts = DenialFacts { retry_after, limit, remaining, rule, route, plan, key: &key };
-    let (headers, body) = template.render(&facts);
-    let body = if request.method() == Method::HEAD { Bytes::new() } else { body };
-    let mut response = Response::new(body);
+    let (mut headers, body) = template.render(&facts);
+    let mut response = Response::new(body_for(request.method(), &mut headers, body));
     *response.headers_mut() = headers;
     response
 }

@@ -69,7 +69,7 @@ async fn a_denied_request_never_reaches_the_inner_service() {
         assert_eq!(values(&response, "x-ratelimit-remaining"), ["0"]);
         assert_eq!(values(&response, "x-ratelimit-burst-capacity"), ["1"]);
         assert_eq!(values(&response, "content-type"), ["text/plain; charset=utf-8"]);
-        assert_eq!(values(&response, "content-length"), ["18"]);
+        assert!(!response.headers().contains_key("content-length"), "the server sets it");
         assert_eq!(reason(&response), Some("rate-limited"));
         assert_eq!(text(response).await, "Too Many Requests\n");
         assert_eq!(calls.load(Ordering::SeqCst), 1);
@@ -107,11 +107,8 @@ async fn a_client_that_asks_for_json_gets_a_problem() {
     request.headers_mut().insert("accept", "application/json".parse().unwrap());
     let response = layer.layer(hello(&Arc::default())).oneshot(request).await.unwrap();
     assert_eq!(values(&response, "content-type"), ["application/problem+json"]);
-    let length = values(&response, "content-length")[0].to_owned();
-    let body = text(response).await;
-    assert_eq!(body.len().to_string(), length);
     assert_eq!(
-        body,
+        text(response).await,
         concat!(
             r#"{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","#,
             r#""title":"Request cannot be satisfied as assigned quota has been exceeded","#,
@@ -138,7 +135,6 @@ async fn the_empty_body_is_empty_for_clients_that_accept_json() {
     request.headers_mut().insert("accept", "application/json".parse().unwrap());
     let response = limiter(0, 1, settings, NoRefill::default()).layer(hello(&Arc::default())).oneshot(request);
     let response = response.await.unwrap();
-    assert_eq!(values(&response, "content-length"), ["0"]);
     assert!(!response.headers().contains_key("content-type"));
     assert_eq!(text(response).await, "");
 }
