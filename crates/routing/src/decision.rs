@@ -36,7 +36,7 @@ impl Decision {
     }
 
     /// Returns the decision on "all": `No` at the first `No`.
-    pub(crate) fn all(decisions: impl IntoIterator<Item = Self>) -> Self {
+    pub fn all(decisions: impl IntoIterator<Item = Self>) -> Self {
         let mut result = Self::Yes;
         for decision in decisions {
             match decision {

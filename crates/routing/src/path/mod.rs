@@ -87,6 +87,26 @@ impl PathPattern {
             })
     }
 
+    /// Returns true if no path certainly matches both patterns. `ignores_slash` is true if one of them may ignore a final `/`.
+    pub(crate) fn excludes(&self, other: &Self, ignores_slash: bool) -> bool {
+        let differs = |(text, other): (Option<&str>, Option<&str>)| text.zip(other).is_some_and(|(a, b)| a != b);
+        let lacks_segments = |short: &Self, long: &Self| {
+            let most = short.0.parts.len() + usize::from(ignores_slash);
+            !short.is_open() && most < long.segments().count()
+        };
+        self.prefix().zip(other.prefix()).any(differs) || lacks_segments(self, other) || lacks_segments(other, self)
+    }
+
+    /// Returns true if a part matches any number of segments.
+    fn is_open(&self) -> bool {
+        self.0.parts.iter().any(|part| matches!(part, PatternPart::AnySegments(_)))
+    }
+
+    /// Returns the parts that match one segment each.
+    fn segments(&self) -> impl Iterator<Item = &PatternPart> {
+        self.0.parts.iter().filter(|part| matches!(part, PatternPart::Segment(_)))
+    }
+
     /// Returns the leading segments that all matching paths share, up to the first `**`; `None` is any segment.
     pub(crate) fn prefix(&self) -> impl Iterator<Item = Option<&str>> {
         self.0.parts.iter().map_while(|part| match part {

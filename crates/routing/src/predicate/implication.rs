@@ -16,7 +16,7 @@ impl Predicate {
         earlier.iter().all(|earlier| later.iter().any(|later| later.implies(earlier)))
     }
 
-    fn implies(&self, other: &Self) -> bool {
+    pub(super) fn implies(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (_, Kind::All(members)) => members.iter().all(|member| self.implies(member)),
             (Kind::Any(members), _) => members.iter().all(|member| member.implies(other)),

@@ -8,6 +8,7 @@
 mod build;
 mod condition;
 pub(crate) mod error;
+mod exclusion;
 pub(crate) mod host;
 mod implication;
 mod method;
