@@ -26,6 +26,35 @@ pub struct RequestContext {
     pub preserve_host: bool,
     /// True if a `PrefixPath` was applied: it applies once per request.
     pub path_prefixed: bool,
+    /// The [`Condition`]s that hold for the request as it was routed, one bit each.
+    pub conditions: u64,
+}
+
+/// Condition on a request, which was decided when it was routed: the position of its bit in [`RequestContext::conditions`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Condition(u8);
+
+impl Condition {
+    /// Number of conditions that a request can have.
+    pub const MAX: usize = u64::BITS as usize;
+
+    /// Creates the condition at `position`; `None` from [`MAX`](Self::MAX) on.
+    #[must_use]
+    pub fn at(position: usize) -> Option<Self> {
+        u8::try_from(position).ok().filter(|_| position < Self::MAX).map(Self)
+    }
+
+    /// Returns its bit.
+    #[must_use]
+    pub fn bit(self) -> u64 {
+        1 << self.0
+    }
+
+    /// Returns true if the condition holds for `request`. Without a [`RequestContext`], none does.
+    #[must_use]
+    pub fn holds<B>(self, request: &http::Request<B>) -> bool {
+        request.extensions().get::<RequestContext>().is_some_and(|context| context.conditions & self.bit() != 0)
+    }
 }
 
 impl RequestContext {

@@ -201,6 +201,10 @@ fn render(response: &Value) -> String {
         rows[0].push("MODE".to_owned());
     }
     let has_overrides = limits().any(|limit| limit.get("override").is_some());
+    let has_conditions = limits().any(|limit| limit.get("when").is_some());
+    if has_conditions {
+        rows[0].push("WHEN".to_owned());
+    }
     if has_overrides {
         rows[0].push("OVERRIDE".to_owned());
     }
@@ -217,6 +221,9 @@ fn render(response: &Value) -> String {
         ];
         if has_modes {
             row.push(mode(limit));
+        }
+        if has_conditions {
+            row.push(string(&limit["when"]));
         }
         if has_overrides {
             row.push(limit.get("override").map(|it| overrides::in_words(it, &limit["numbers"])).unwrap_or_default());

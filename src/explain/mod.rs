@@ -5,6 +5,7 @@
 //! and Redis keys are therefore those of traffic, with the changes of the filters before. Nothing is counted, and no
 //! connection is opened.
 
+mod conditions;
 mod cors;
 pub mod model;
 mod recorder;
@@ -26,6 +27,7 @@ use tollgate_filters::context::{LocalReply, RequestContext};
 use tollgate_filters::verify_api_key::KeyFetcher;
 use tollgate_limiter::plan::PlanSource;
 
+use self::conditions::DecidedConditions;
 use self::model::{Explanation, FilterTrace, ForwardedRequest, LocalResponse, MatchedRoute, SkippedRoute};
 use self::recorder::Recorder;
 pub use self::request::{DryRunRequest, RequestError};
@@ -115,8 +117,8 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
     explanation
 }
 
-/// Route that matches, and the variables of its patterns.
-type RouteMatch<'c> = (&'c Route, Vec<(Arc<str>, String)>);
+/// Route that matches, the variables of its patterns, and the conditions of its rules.
+type RouteMatch<'c> = (&'c Route, Vec<(Arc<str>, String)>, DecidedConditions);
 
 /// Finds the route of a request. Notes the routes that do not match, or the reason for which the request is refused.
 fn find_route<'c>(
@@ -128,13 +130,18 @@ fn find_route<'c>(
     let table = RouteTable::new(config.routes.iter().map(|route| (route.predicates.clone(), route)).collect());
     for tried in table.explain(view) {
         let route: &'c Route = tried.route.value;
-        let Some(mismatch) = tried.mismatch else { return Some((route, tried.route.variables(view))) };
+        let Some(mismatch) = tried.mismatch else {
+            match DecidedConditions::of(route, view, settings) {
+                Ok(conditions) => return Some((route, tried.route.variables(view), conditions)),
+                Err(undecided) => explanation.refused = Some(undecided_text(undecided, route, "`when` of a rule")),
+            }
+            return None;
+        };
         let position = tried.route.predicates.iter().position(|predicate| std::ptr::eq(predicate, mismatch.predicate));
         let predicate = position.and_then(|at| route.definition.masked_predicates(settings.audience).get(at));
         let predicate = predicate.map_or_else(|| mismatch.predicate.to_string(), |text| settings.secrets.mask(text));
         if tried.decision == Decision::Undecided {
-            let failure = Failure::from(Undecided);
-            explanation.refused = Some(format!("{}: {failure}: {} {predicate}", failure.reason(), route.id));
+            explanation.refused = Some(undecided_text(Undecided, route, &predicate));
             return None;
         }
         explanation.passed_over.push(SkippedRoute { route: route.id.to_string(), predicate, seen: mismatch.observed });
@@ -142,10 +149,15 @@ fn find_route<'c>(
     None
 }
 
+fn undecided_text(undecided: Undecided, route: &Route, subject: &str) -> String {
+    let failure = Failure::from(undecided);
+    format!("{}: {failure}: {} {subject}", failure.reason(), route.id)
+}
+
 /// Runs the request through the layers of `route`, unless `answered` is the response of a CORS policy.
 async fn run_layers(
     config: &Config,
-    (route, variables): RouteMatch<'_>,
+    (route, variables, conditions): RouteMatch<'_>,
     (mut head, client): (Parts, IpAddr),
     answered: Option<LocalResponse>,
     settings: DryRunSettings<'_>,
@@ -156,6 +168,7 @@ async fn run_layers(
         client_ip: Some(client),
         route_id: Some(Arc::clone(&route.id)),
         variables,
+        conditions: conditions.bits,
         ..RequestContext::default()
     });
     HeaderPolicy::of(config).clean_request(&mut head.headers);
@@ -181,8 +194,13 @@ async fn run_layers(
     let filters = definition.masked_filters(audience).iter().map(masked);
     let arguments = definition.masked_arguments(audience).iter();
     let arguments = arguments.map(|all| all.iter().map(|(name, value)| (masked(name), masked(value))).collect());
-    let filters = filters.zip(arguments).zip(counted);
-    let filters = filters.map(|((filter, arguments), counted)| FilterTrace { filter, arguments, counted });
+    let filters = filters.zip(arguments).zip(counted.into_iter().zip(conditions.skipped));
+    let filters = filters.map(|((filter, arguments), (counted, skipped_rules))| FilterTrace {
+        filter,
+        arguments,
+        counted,
+        skipped_rules,
+    });
     MatchedRoute {
         id: route.id.to_string(),
         uri: masked(&definition.uri),

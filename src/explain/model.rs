@@ -108,6 +108,24 @@ pub struct FilterTrace {
     /// Keys under which a limiter or counter counts the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<CountedKey>,
+    /// Rules of a limiter that do not apply to the request, because of their `when`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_rules: Vec<SkippedRule>,
+}
+
+/// Rule whose `when` does not match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct SkippedRule {
+    /// Name of the rule, as in metrics.
+    pub rule: String,
+    /// Plan of the rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
+    /// First predicate of its `when` that does not match, as in the file.
+    pub predicate: String,
+    /// Value that the predicate examined.
+    pub seen: String,
 }
 
 /// [`CountedKey::rule`] of a `RequestCounter`.

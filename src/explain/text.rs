@@ -79,6 +79,11 @@ impl Display for FilterTrace {
                 indented(f, &table(&self.arguments.iter().map(row).collect::<Vec<_>>(), &[]))?;
             }
         }
+        for skipped in &self.skipped_rules {
+            let plan = skipped.plan.as_ref().map(|plan| format!(" of plan {plan}")).unwrap_or_default();
+            let (rule, predicate, seen) = (&skipped.rule, &skipped.predicate, printable(&skipped.seen));
+            writeln!(f, "       rule {rule}{plan} does not apply: {predicate} does not match: {seen}")?;
+        }
         if self.counted.is_empty() {
             return Ok(());
         }

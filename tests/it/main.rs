@@ -25,6 +25,7 @@ mod client_certificates;
 mod client_connections;
 mod concurrency;
 mod concurrency_crash;
+mod conditional_rules;
 mod corpus;
 mod cors;
 mod credentials;

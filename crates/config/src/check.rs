@@ -9,6 +9,7 @@ use crate::diagnostics::Diagnostics;
 use crate::filters::row::FilterContext;
 use crate::key_resolvers::KeyResolvers;
 use crate::model::{AccessLog, Config, Cors, Filter, Forwarding, PlainFilter, Route};
+use crate::predicates::context::PredicateContext;
 use crate::raw_config::RawConfig;
 use crate::routes::check::RouteSections;
 use crate::sections::api_keys::ApiKeySection;
@@ -76,7 +77,6 @@ pub(crate) fn check(
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
-    let switches = input.switches;
     report_disabled(&raw, diagnostics);
     warn_of_bare_millis(input.root, diagnostics);
     unwritable::warn_of_files(&raw, input.root, diagnostics);
@@ -85,7 +85,8 @@ pub(crate) fn check(
     let api_keys = ApiKeySection::check(raw.api_keys.as_ref(), raw.redis.is_some(), diagnostics);
     let underscores = raw.headers.underscores.0;
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, (&tokens, &api_keys), underscores, diagnostics);
-    let context = filter_context(&raw, &key_resolvers, switches, diagnostics);
+    let predicates = PredicateContext::check(&raw, crate::routes::route::PREDICATE, input.switches, diagnostics);
+    let context = filter_context(&raw, (&key_resolvers, &predicates), diagnostics);
     let (registries, registrations) = registries(&raw, env, diagnostics);
     let upstreams = upstreams(&raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
     let (routes, unlogged, cors) = routes(&raw, input, &upstreams, &context, diagnostics);
@@ -93,7 +94,7 @@ pub(crate) fn check(
     if let Some(keys) = &api_keys.keys {
         keys.warn_of_unknown_routes(routes.iter().map(|route| &*route.id), diagnostics);
     }
-    let forwarding = forwarding(&raw, switches, diagnostics);
+    let forwarding = forwarding(&raw, input.switches, diagnostics);
     let mut server = raw.server.check(env, diagnostics);
     response_fields::check(&mut server, raw.trusted_proxies.is_some(), diagnostics);
     let base_path = raw.base_path.as_ref().map_or("", |path| path.value.as_str());
@@ -138,19 +139,18 @@ fn report_disabled(raw: &RawConfig, diagnostics: &mut Diagnostics) {
 /// Settings and registries that all filters share.
 fn filter_context<'c>(
     raw: &'c RawConfig,
-    key_resolvers: &'c KeyResolvers<'c>,
-    switches: &'c Switches,
+    (key_resolvers, predicates): (&'c KeyResolvers<'c>, &'c PredicateContext<'c>),
     diagnostics: &mut Diagnostics,
 ) -> FilterContext<'c> {
     let status_header = raw.set_status.original_status_header_name.as_ref();
     FilterContext {
-        switches,
+        switches: predicates.switches,
         filter: &raw.filter,
         limiters: crate::rate_limiter::context::context(
             &raw.filter.request_rate_limiter,
             &raw.redis_rate_limiter,
             raw.redis.as_ref(),
-            key_resolvers,
+            (key_resolvers, predicates),
             (raw.preflights, raw.server.error_format.0),
             diagnostics,
         ),

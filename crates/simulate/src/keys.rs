@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use http::header::COOKIE;
 use http::request::Parts;
 use http::{HeaderName, HeaderValue};
+use tollgate_filters::context::Condition;
 use tollgate_filters::key_resolver::{KeyResolver, KeySource};
 
 use crate::input::LogEntry;
@@ -30,6 +31,8 @@ pub(super) struct NeededKey {
     foreign: RefCell<Vec<String>>,
     /// True if plans, lists or `enforce-percent` choose by the key.
     pub(super) is_chosen_by: bool,
+    /// Conditions of its rules; `None` if a rule applies to every request.
+    conditions: Option<u64>,
     /// False once a key does not look like a hash.
     looks_hashed: Cell<bool>,
 }
@@ -80,6 +83,7 @@ impl NeededKey {
             all_rules: Vec::new(),
             foreign: RefCell::default(),
             is_chosen_by: false,
+            conditions: Some(0),
             looks_hashed: Cell::new(true),
         }
     }
@@ -103,6 +107,16 @@ impl NeededKey {
     pub(super) fn log_resolver(&self) -> Option<KeyResolver> {
         let Origin::Log(field) = &self.origin else { return None };
         KeyResolver::parse(&format!("header:{field}")).ok()
+    }
+
+    /// Adds a rule that applies under `condition`.
+    pub(super) fn add_condition(&mut self, condition: Option<Condition>) {
+        self.conditions = self.conditions.zip(condition).map(|(bits, condition)| bits | condition.bit());
+    }
+
+    /// Returns true if a request needs the key for which the `conditions` hold: a rule applies to it, or the key chooses.
+    pub(super) fn is_needed(&self, conditions: u64) -> bool {
+        self.is_chosen_by || self.conditions.is_none_or(|bits| bits & conditions != 0)
     }
 
     /// Adds the key of the log to the request of `entry` on the route `route`. Counts the request, also if its line lacks

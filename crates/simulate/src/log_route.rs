@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::input::{LogEntry, LoggedVerdict};
 use crate::keys::NeededKey;
+use tollgate_config::RouteConditions;
 use tollgate_proxy::http::service::SharedService;
 use tollgate_routing::{RequestView, RouteTable};
 
@@ -12,6 +13,8 @@ pub(super) struct LogRoute {
     pub(super) id: Arc<str>,
     pub(super) service: SharedService,
     pub(super) needs_variables: bool,
+    /// Conditions of its rules.
+    pub(super) conditions: RouteConditions,
     /// True if the route has a limiter. Requests of other routes are counted without their layers.
     pub(super) is_limited: bool,
     /// True if a predicate reads a part of the request that the log lacks. Only the route in the log decides then.

@@ -132,32 +132,39 @@ impl Replay {
             self.count_route(index, is_blocked);
             return finished.push((number, refusal));
         }
+        let Ok(conditions) = route.conditions.decide(&view) else {
+            self.totals.undetermined += 1;
+            return finished.push((number, None));
+        };
         let mut variables = Vec::new();
         if route.needs_variables {
             predicates.iter().for_each(|predicate| predicate.capture_variables(&view, &mut variables));
         }
-        route.keys.iter().for_each(|key| key.apply(&mut head, entry, &route.id));
-        if let Some(request) = self.start((number, index), head, variables, entry, times) {
+        let needed = route.keys.iter().filter(|key| key.is_needed(conditions));
+        needed.for_each(|key| key.apply(&mut head, entry, &route.id));
+        let context = RequestContext {
+            client_ip: entry.client,
+            route_id: Some(Arc::clone(&route.id)),
+            variables,
+            conditions,
+            ..RequestContext::default()
+        };
+        if let Some(request) = self.start((number, index), head, context, entry, times) {
             self.poll(request, finished);
         }
     }
 
-    /// Starts the layers of the route at `index` on a request, with the URI template `variables` of the route.
+    /// Starts the layers of the route at `index` on a request with this `context`.
     fn start(
         &mut self,
         (number, index): (u64, usize),
         mut head: Parts,
-        variables: Vec<(Arc<str>, String)>,
+        context: RequestContext,
         entry: &LogEntry,
         times: &ReplayTimes<'_>,
     ) -> Option<RunningRequest> {
         let (_, route) = self.table.get(index)?;
-        head.extensions.insert(RequestContext {
-            client_ip: entry.client,
-            route_id: Some(Arc::clone(&route.id)),
-            variables,
-            ..RequestContext::default()
-        });
+        head.extensions.insert(context);
         let further = times.decided.iter().rev().copied();
         self.context.clock.set(times.now, further, self.horizon(times.horizon));
         let request = Request::from_parts(head, Body::default());

@@ -72,6 +72,7 @@ impl RouteBuilder<'_> {
                 id,
                 service,
                 needs_variables,
+                conditions: prepared.conditions(),
                 is_limited,
                 is_uncertain,
                 checks_size,
@@ -181,7 +182,7 @@ impl RouteBuilder<'_> {
         // Responses are not read.
         limiter.settings.headers.include = false;
         let (first, shared) = (keys.len(), limiter.settings.enforcement);
-        let is_chosen_by = chooses_by_key(limiter);
+        let (is_chosen_by, conditions) = (chooses_by_key(limiter), route.conditions());
         for ((limit, name), scope) in limits_mut(limiter).zip(&names).zip(scopes) {
             let resolver = limit.key_resolver.as_ref().unwrap_or(&default).clone();
             let lacking = self.log_facts.lacks(&resolver);
@@ -195,6 +196,7 @@ impl RouteBuilder<'_> {
             let Some(key) = self.needed_key(keys, first, &resolver, lacking.is_some()) else { continue };
             key.rules.push(name.clone());
             key.scopes.push(scope);
+            key.add_condition(conditions.of_rule(limit));
             key.is_chosen_by |= !self.log_facts.hashes_keys && (is_chosen_by || is_share);
             if let Some(logged) = key.log_resolver() {
                 limit.key_resolver = Some(logged);
@@ -215,6 +217,10 @@ impl RouteBuilder<'_> {
     /// Describes why a rule cannot be simulated, whose key the log has but for the parts `lacking`; `None` if it can. A rule
     /// that `is_share` is enforced for a share of the keys.
     fn unknown_rule(&self, limit: &Limit, lacking: Option<&LackingParts<'_>>, is_share: bool) -> Option<String> {
+        let mut conditions = limit.when.iter().flat_map(|when| when.predicates.iter().zip(when.texts(Audience::Shell)));
+        if let Some((_, text)) = conditions.find(|(predicate, _)| self.log_facts.lacks_for_predicate(predicate)) {
+            return Some(format!("`{text}` of its `when` reads parts of requests that the log lacks"));
+        }
         if let Some(text) = self.log_facts.lacks_for_cost(&limit.cost) {
             return Some(format!("{text}, which the log lacks"));
         }

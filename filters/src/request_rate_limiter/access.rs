@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::enforcement::Enforcement;
 use super::limits::Settings;
-use crate::context::RequestContext;
+use crate::context::{Condition, RequestContext};
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;
 
@@ -45,8 +45,8 @@ pub(super) enum Listed {
 #[derive(Clone)]
 pub struct IdentityCheck {
     access: Option<AccessControl>,
-    /// Resolvers of enforced rules.
-    resolvers: Vec<KeyResolver>,
+    /// Resolvers of enforced rules, with the conditions under which they apply.
+    resolvers: Vec<(KeyResolver, Option<Condition>)>,
     /// True if each of them must find a key id.
     needs_key: bool,
 }
@@ -112,7 +112,7 @@ impl AccessControl {
             block: settings.block.clone(),
             blocked: settings.error_body.refusal(settings.block_status, "blocked"),
             enforced: settings.enforcement.denies_any(),
-            resolvers: distinct(std::iter::once(&settings.key_resolver).chain(rule_resolvers)),
+            resolvers: distinct(std::iter::once(&settings.key_resolver).chain(rule_resolvers).cloned()),
         })
     }
 
@@ -132,11 +132,11 @@ impl AccessControl {
     }
 }
 
-fn distinct<'r>(resolvers: impl Iterator<Item = &'r KeyResolver>) -> Vec<KeyResolver> {
+fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();
-    for resolver in resolvers {
-        if !distinct.contains(resolver) {
-            distinct.push(resolver.clone());
+    for item in all {
+        if !distinct.contains(&item) {
+            distinct.push(item);
         }
     }
     distinct
@@ -145,20 +145,22 @@ fn distinct<'r>(resolvers: impl Iterator<Item = &'r KeyResolver>) -> Vec<KeyReso
 // === impl IdentityCheck ===
 
 impl IdentityCheck {
-    /// Creates the check of a limiter with `settings` and `rules`: those of every plan, each with its own resolver if it
-    /// has one.
+    /// Creates the check of a limiter with `settings` and `rules`: those of every plan, each with its own resolver and its
+    /// condition if it has one.
     pub fn new<'r>(
         settings: &'r Settings,
-        rules: impl Iterator<Item = (Option<&'r KeyResolver>, Enforcement)> + Clone,
+        rules: impl Iterator<Item = (Option<&'r KeyResolver>, Enforcement, Option<Condition>)> + Clone,
     ) -> Self {
-        let access = AccessControl::new(rules.clone().filter_map(|(resolver, _)| resolver), settings);
-        let enforced = rules.filter(|(_, enforcement)| enforcement.and(settings.enforcement).denies_any());
-        let resolvers = distinct(enforced.map(|(resolver, _)| resolver.unwrap_or(&settings.key_resolver)));
+        let access = AccessControl::new(rules.clone().filter_map(|(resolver, ..)| resolver), settings);
+        let enforced = rules.filter(|(_, enforcement, _)| enforcement.and(settings.enforcement).denies_any());
+        let resolvers = distinct(
+            enforced.map(|(resolver, _, condition)| (resolver.unwrap_or(&settings.key_resolver).clone(), condition)),
+        );
         Self { access, resolvers, needs_key: settings.deny_empty_key }
     }
 
     /// Returns true if the limiter can refuse `request` only because of its rate. With plans, the request must have the
-    /// key ids of all of them.
+    /// key ids of all of their rules that apply to it.
     #[must_use]
     pub fn passes<B>(&self, request: &Request<B>) -> bool {
         match self.access.as_ref().map(|access| (access, access.listed(request))) {
@@ -166,7 +168,8 @@ impl IdentityCheck {
             Some((_, Some(Listed::Exempt))) => return true,
             Some((_, None)) | None => {}
         }
-        self.resolvers.iter().all(|resolver| resolver.identifies(request, self.needs_key))
+        let mut applying = self.resolvers.iter().filter(|(_, condition)| condition.is_none_or(|it| it.holds(request)));
+        applying.all(|(resolver, _)| resolver.identifies(request, self.needs_key))
     }
 }
 
@@ -211,7 +214,7 @@ mod tests {
     fn passes(settings: &Settings, rules: &[(Option<&str>, Enforcement)]) -> [bool; 4] {
         let rules: Vec<_> =
             rules.iter().map(|(text, mode)| (text.map(|text| KeyResolver::parse(text).unwrap()), *mode)).collect();
-        let check = IdentityCheck::new(settings, rules.iter().map(|(resolver, mode)| (resolver.as_ref(), *mode)));
+        let check = IdentityCheck::new(settings, rules.iter().map(|(resolver, mode)| (resolver.as_ref(), *mode, None)));
         [None, Some("ada"), Some("foe"), Some("friend")].map(|key| check.passes(&request(key)))
     }
 

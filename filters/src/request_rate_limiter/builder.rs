@@ -194,6 +194,7 @@ impl Builder<Vec<Rule>, KeyResolver> {
                 key_resolver: settings.key_resolver.clone(),
                 cost: settings.cost.clone(),
                 enforcement: Enforcement::FULL,
+                condition: None,
             }
         };
         let default: Vec<Limit> = rules.into_iter().enumerate().map(limit).collect();

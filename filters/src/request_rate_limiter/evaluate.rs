@@ -105,7 +105,7 @@ impl Limiter {
         let rules = &self.sets[position];
         let set = u16::try_from(position).unwrap_or_default();
         let mut stages = Stages::of(set);
-        let ([limit], false) = (&*rules.limits, rules.varies) else {
+        let ([limit], true) = (&*rules.limits, rules.is_plain) else {
             return self.check_several(rules, stages, request);
         };
         let mut buf = KeyBuf::new();
@@ -132,6 +132,9 @@ impl Limiter {
         let mut bufs: [KeyBuf; MAX_CHECKS] = std::array::from_fn(|_| KeyBuf::new());
         let [mut enforced, mut observed] = [Vec::new(), Vec::new()];
         for ((index, limit), buf) in (0_u8..).zip(&rules.limits).zip(&mut bufs) {
+            if !limit.applies(request) {
+                continue;
+            }
             let Some(id) = limit.key_resolver.resolve(request, buf) else {
                 match self.missing_key_refusal(limit, request) {
                     Some(refusal) => return Step::Act(refusal),

@@ -50,6 +50,7 @@ impl RequestRateLimiterLayer {
             key_resolver: settings.key_resolver.clone(),
             cost: settings.cost.clone(),
             enforcement: Enforcement::FULL,
+            condition: None,
         };
         Self { limiter: Arc::new(Limiter::new(&scope, RuleSets::single(limit), settings, store)) }
     }

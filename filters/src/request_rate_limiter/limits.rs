@@ -8,6 +8,7 @@ use http::StatusCode;
 use super::access::AccessList;
 use super::cost::Cost;
 use super::enforcement::Enforcement;
+use crate::context::Condition;
 use crate::headers::HeaderNames;
 use crate::key_resolver::KeyResolver;
 use crate::refusal::ErrorFormat;
@@ -94,6 +95,9 @@ pub struct Limit {
     pub cost: Cost,
     /// The keys that it denies; others are observed.
     pub enforcement: Enforcement,
+    /// The condition under which it applies; `None` for every request. A rule that does not apply neither counts nor denies,
+    /// and needs no key.
+    pub condition: Option<Condition>,
 }
 
 /// Rule sets of a limiter, each with at most [`MAX_CHECKS`](tollgate_limiter::store::MAX_CHECKS) rules. An empty set
@@ -151,6 +155,11 @@ impl RuleSets {
 }
 
 impl Limit {
+    /// Returns true if the rule applies to `request`.
+    pub(super) fn applies<B>(&self, request: &http::Request<B>) -> bool {
+        self.condition.is_none_or(|condition| condition.holds(request))
+    }
+
     /// Returns true if the rule delays requests until their slot.
     pub(super) fn paces(&self) -> bool {
         self.rule.algorithm().spec().paces

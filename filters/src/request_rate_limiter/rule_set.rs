@@ -20,6 +20,8 @@ pub(super) struct RuleSet {
     pub(super) first: usize,
     /// True if costs differ between requests, or a rule paces requests.
     pub(super) varies: bool,
+    /// True for one rule with a fixed cost that applies to every request.
+    pub(super) is_plain: bool,
     denial: Denial,
 }
 
@@ -38,9 +40,11 @@ impl RuleSet {
             .map(|limit| NamedRule { name: &limit.name, rule: &limit.rule, cost: limit.cost.tokens })
             .collect();
         let headers = RateLimitHeaders::new(settings.headers.clone(), &rules);
+        let varies = limits.iter().any(|limit| limit.cost.varies() || limit.paces());
         Self {
             first,
-            varies: limits.iter().any(|limit| limit.cost.varies() || limit.paces()),
+            varies,
+            is_plain: !varies && matches!(&*limits, [limit] if limit.condition.is_none()),
             denial: Denial::new(&rules, (route, plan), &settings.error_body, settings.status),
             limits,
             headers,

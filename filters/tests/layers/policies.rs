@@ -67,6 +67,7 @@ fn bucket(name: &str, burst: u64) -> Limit {
         key_resolver: KeyResolver::parse("header:X-User").unwrap(),
         cost: 1.into(),
         enforcement: Enforcement::FULL,
+        condition: None,
     }
 }
 

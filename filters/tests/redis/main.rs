@@ -1,7 +1,9 @@
-//! Pacing with a real Redis.
+//! Limiters with a real Redis.
 
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod conditions;
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};

@@ -7,6 +7,7 @@ import { badge, endpointKind, failures } from "./overview.js";
 const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 const SKIPPED = [["Route", ""], ["Predicate that does not match", ""], ["Seen", ""]];
 const FILTERS = [["Filter", ""], ["Arguments", ""]];
+const RULES = [["Rule", ""], ["Predicate that does not match", ""], ["Seen", ""]];
 const COUNTED = [["Rule", ""], ["Key", "key"], ["Cost", "num"], ["Left", "num"], ["Verdict", ""], ["Full again", "num"]];
 const CORS = {
   "no-policy": "The path has no CORS policy: browsers deny the response to scripts of other origins.",
@@ -85,6 +86,12 @@ function filters(route) {
     const list = table("Keys that the request is counted under", COUNTED);
     list.body.append(...keys.map((key) => row(COUNTED, [key.live?.rule ?? key.rule, el("code", {}, key["key-id"]), number(key.cost), ...limit(key)])));
     parts.push(el("h3", {}, "Keys and what they have left"), list.node);
+  }
+  const without = route.filters.flatMap((filter) => filter["skipped-rules"] ?? []);
+  if (without.length) {
+    const list = table("Rules that do not apply", RULES);
+    list.body.append(...without.map((each) => row(RULES, [each.plan ? `${each.rule}, plan ${each.plan}` : each.rule, el("code", {}, each.predicate), el("code", {}, each.seen)])));
+    parts.push(el("h3", {}, "Rules that do not apply"), list.node);
   }
   if (route.filters.length) {
     const list = table("Filters in the order of execution", FILTERS, "tall");

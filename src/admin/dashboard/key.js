@@ -158,8 +158,9 @@ function isSpent(limit) {
   return limit.algorithm === "quota" && limit.remaining < limit.capacity;
 }
 
-/// The mode of a rule that does not deny every key, in words.
+/// The mode of a rule that does not deny every key, and the requests to which it applies, in words.
 function inMode(limit) {
-  if (limit["enforce-percent"] !== undefined) return `, enforced for ${limit["enforce-percent"]} % of keys`;
-  return { observe: ", observed: it denies nothing", off: ", off" }[limit.mode] ?? "";
+  const when = limit.when === undefined ? "" : `, when ${limit.when}`;
+  if (limit["enforce-percent"] !== undefined) return `, enforced for ${limit["enforce-percent"]} % of keys${when}`;
+  return ({ observe: ", observed: it denies nothing", off: ", off" }[limit.mode] ?? "") + when;
 }

@@ -12,7 +12,7 @@ use crate::admin::limits::bucket_store::Reading;
 use crate::admin::limits::selection::{KeyPlan, name};
 use crate::admin::reply::whole_millis;
 use crate::explain::describe as in_words;
-use tollgate_config::{NamedLimit, Route};
+use tollgate_config::{Audience, NamedLimit, Route};
 use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_proxy::state::overrides::{EffectiveRule, OverrideEffect, RuleChange};
 
@@ -44,6 +44,9 @@ pub(in crate::admin) struct RuleSettings {
     /// Percentage of the keys for which the rule is enforced.
     #[serde(skip_serializing_if = "Option::is_none")]
     enforce_percent: Option<f64>,
+    /// Requests to which the rule applies; absent if it applies to all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    when: Option<String>,
 }
 
 /// Numbers of a rule that can be overridden.
@@ -213,6 +216,7 @@ impl RuleReply {
             numbers: Numbers(RuleChange::of(effective)),
             mode,
             enforce_percent,
+            when: rule.limit.when.as_ref().map(|when| when.text(Audience::Network)),
         };
         Self { route: route.id.to_string(), rule: name(rule).to_owned(), settings }
     }

@@ -115,10 +115,12 @@ tollgate:
           args:
             key-resolver: 'header:x-key'
             plan-resolver: {{table: {{alice: gold}}}}
-            plans: {{gold: {{algorithm: fixed-window, limit: 1, window: 1h}}}}
+            plans:
+              gold: {{algorithm: fixed-window, limit: 1, window: 1h, when: [{{not: Method=PUT}}]}}
+              silver: {{algorithm: fixed-window, limit: 1, window: 1h, when: [Method=PUT]}}
             limits:
-              - {{name: second, replenish-rate: 1, burst-capacity: 2}}
-              - {{name: sold, algorithm: quota, allowance: 100, enforce-percent: 50}}
+              - {{name: second, replenish-rate: 1, burst-capacity: 2, when: [{{not: Method=PUT}}]}}
+              - {{name: sold, algorithm: quota, allowance: 100, enforce-percent: 50, when: [{{not: Method=PUT}}]}}
               - {{name: paced, algorithm: leaky-bucket, rate: 1, max-wait: 1s, mode: observe}}
 ",
         consul.address.port(),

@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 90_050),
-    ("config", 17_390),
+    (ALL, 90_492),
+    ("config", 17_641),
     ("spring", 5_190),
     ("document", 3_500),
-    ("proxy", 16_165),
+    ("proxy", 16_182),
     ("limiter", 12_455),
-    ("filters", 11_515),
-    ("simulate", 3_606),
-    ("src", 10_010),
+    ("filters", 11_549),
+    ("simulate", 3_630),
+    ("src", 10_084),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 925;
+const MAX_FILES: usize = 930;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

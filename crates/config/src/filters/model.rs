@@ -5,10 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::HeaderName;
+use http::{HeaderName, Method};
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::CostSource;
 use tollgate_filters::{circuit_breaker, concurrency_limiter, local_response_cache, retry};
 use tollgate_limiter::concurrency::Concurrency;
 use tollgate_limiter::metering::{Dimensions, Period};
@@ -158,6 +157,12 @@ impl Filter {
         if let Self::Edit(edit) = self { Some(edit) } else { None }
     }
 
+    /// Returns the rate limiter, if it is one.
+    #[must_use]
+    pub fn as_rate_limiter(&self) -> Option<&RateLimiter> {
+        if let Self::RequestRateLimiter(limiter) = self { Some(limiter) } else { None }
+    }
+
     /// Returns the outcome for requests without a variable that the filter reads.
     pub(crate) fn without_variable(&self) -> &'static str {
         match self {
@@ -198,14 +203,10 @@ impl Filter {
     pub(crate) fn refuses_preflights(&self) -> bool {
         let is_sent = |resolver: &KeyResolver| !resolver.headers().is_empty() && !resolver.counts_preflights();
         match self {
-            Self::RequestRateLimiter(limiter) => {
-                let settings = &limiter.settings;
-                settings.deny_empty_key
-                    && limiter.limits().any(|limit| {
-                        limit.enforcement.and(settings.enforcement).denies_any()
-                            && is_sent(limit.key_resolver.as_ref().unwrap_or(&settings.key_resolver))
-                    })
-            }
+            Self::RequestRateLimiter(limiter) => limiter.limits().any(|limit| {
+                let resolver = limit.key_resolver.as_ref().unwrap_or(&limiter.settings.key_resolver);
+                limiter.needs_key_under(limit, &Method::OPTIONS) && is_sent(resolver)
+            }),
             Self::ConcurrencyLimiter(limiter) => {
                 limiter.settings.deny_empty_key && is_sent(&limiter.settings.key_resolver)
             }
@@ -226,11 +227,7 @@ impl Filter {
         let mut names: Vec<_> = self.key_resolvers().flat_map(KeyResolver::headers).collect();
         match self {
             Self::Edit(edit) => names.extend(edit.request_headers()),
-            Self::RequestRateLimiter(limiter) => {
-                names.extend(limiter.limits().filter_map(|limit| {
-                    if let CostSource::RequestHeader(name) = &limit.cost.source { Some(name) } else { None }
-                }));
-            }
+            Self::RequestRateLimiter(limiter) => names.extend(limiter.further_headers()),
             Self::Plain(filter) => names.extend(filter.set_headers()),
             Self::RequestSize(_) | Self::LocalResponseCache(_) | Self::Retry(_) | Self::CircuitBreaker(_) => {}
             // Their key resolvers read all that they read.

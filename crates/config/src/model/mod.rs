@@ -9,7 +9,8 @@ pub use crate::filters::model::{
 pub use crate::filters::plain::{OwnResponses, PlainFilter};
 pub use crate::key_resolvers::RepeatedKeys;
 pub use crate::rate_limiter::{
-    Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, Rules, StoreKind,
+    Atomicity, GatewayNumber, Limit, LockRetry, NamedLimit, Naming, PlanResolver, Plans, RateLimiter, RouteConditions,
+    Rules, StoreKind, When,
 };
 pub use crate::routes::model::{Cors, Definition, Route, Target};
 pub use crate::sections::api_keys::{ApiKeyStore, ApiKeys};

@@ -7,14 +7,17 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::predicates::for_all_routes::{RawApiVersion, RawVersionUse};
 use crate::raw_config::RawConfig;
+use crate::spec::parse::Syntax;
 use crate::spec::single_values::header_name;
 use crate::switches::Switches;
 use tollgate_routing::{ApiVersions, HostPort, Predicate, PredicateSettings, Version, VersionSource, normalize};
 
 /// Settings that all predicates of one file share.
 pub(crate) struct PredicateContext<'s> {
+    /// Syntax of predicates.
+    pub(crate) syntax: Syntax,
     /// Disabled predicates.
-    pub(super) switches: &'s Switches,
+    pub(crate) switches: &'s Switches,
     /// `base-path`, with a leading `/` and without a trailing one.
     pub(super) base_path: Option<String>,
     /// `predicate.path.match-trailing-slash`.
@@ -27,11 +30,17 @@ pub(crate) struct PredicateContext<'s> {
 
 impl<'s> PredicateContext<'s> {
     /// Checks `base-path`, `predicate` and `api-version`.
-    pub(crate) fn check(raw: &RawConfig, switches: &'s Switches, diagnostics: &mut Diagnostics) -> Self {
+    pub(crate) fn check(
+        raw: &RawConfig,
+        syntax: Syntax,
+        switches: &'s Switches,
+        diagnostics: &mut Diagnostics,
+    ) -> Self {
         let RawConfig { base_path, predicate, api_version, .. } = raw;
         let base_path = base_path.as_ref().and_then(|base| self::base_path(base, diagnostics));
         let depth = base_path.as_deref().map_or(0, |base| base.matches('/').count());
         Self {
+            syntax,
             switches,
             ignores_trailing_slash: predicate.path.match_trailing_slash.unwrap_or(false),
             host_port: match predicate.host.include_port {

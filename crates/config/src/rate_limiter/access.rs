@@ -8,8 +8,9 @@ use tollgate_routing::network;
 use crate::de::argument_value::{Given, Texts};
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::rate_limiter::args::{LimiterArgs, PlanResolverArgs};
+use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::model::RateLimiter;
+use crate::rate_limiter::plan_args::PlanResolverArgs;
 use crate::sections::forwarding::trusted_proxies::looks_like_address;
 use crate::yaml::Span;
 

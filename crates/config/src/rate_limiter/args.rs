@@ -6,16 +6,18 @@ use serde::Deserialize;
 
 use crate::de::argument_value::{Given, NamedEntries, Texts};
 use crate::de::fields::field_names;
-use crate::de::metadata::Metadata;
-use crate::de::spanned::Spanned;
+use crate::de::subtree::Subtree;
 use crate::de::units::Time;
 use crate::rate_limiter::model::{GatewayNumber, StoreKind};
+use crate::rate_limiter::plan_args::{PlanArgs, PlanResolverArgs};
 #[cfg(test)]
 use crate::rate_limiter::value_enums::AlgorithmName;
 use crate::rate_limiter::value_enums::{
     Align, AtomicityWord, CalendarWord, CostArg, ErrorBodyWord, LockRetryWord, Mode, OnLimitArg, OnStoreFailureWord,
     UpstreamHeadersWord, Window,
 };
+#[cfg(test)]
+use crate::routes::raw_route::RawCondition;
 use crate::sections::server::ErrorFormatWord;
 use crate::spec::argument_types::{Count, FieldName, Percent, Rate, Status, TimeArgument};
 #[cfg(test)]
@@ -64,6 +66,9 @@ pub(super) struct RuleArgs {
     pub(super) cost: Given<CostArg>,
     /// Upper bound of a variable `cost`. Default: none.
     pub(super) max_cost: Given<Count>,
+    /// Requests to which the rule applies, as they were routed: predicates as those of routes, which must all match, such as `Method=POST`. It neither counts nor denies others, and they need no key. Default: all requests.
+    #[cfg_attr(test, schemars(with = "Vec<RawCondition>"))]
+    pub(super) when: Given<Subtree>,
 }
 
 impl RuleArgs {
@@ -88,6 +93,7 @@ impl RuleArgs {
             ("requested-tokens", self.requested_tokens.span()),
             ("cost", self.cost.span()),
             ("max-cost", self.max_cost.span()),
+            ("when", self.when.span()),
         ];
         fields.into_iter().filter_map(|(field, span)| Some((field, span?)))
     }
@@ -203,34 +209,6 @@ pub(crate) struct ListedArgs {
     pub(super) enforce_percent: Given<Percent>,
 }
 
-/// Rules of one plan.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
-#[cfg_attr(test, schemars(transform = arguments))]
-pub(crate) struct PlanRuleArgs {
-    /// The rule, whose arguments stand in the same map.
-    #[serde(rename = "$tollgate::SameMap")]
-    #[cfg_attr(test, schemars(flatten))]
-    pub(super) rule: RuleArgs,
-    /// Several rules instead of one. Default: none.
-    pub(super) limits: Given<Vec<Given<ListedArgs>>>,
-    /// Name of a bucket that all limiters with this name share. Default: none.
-    pub(super) bucket: Given<String>,
-}
-
-/// One plan.
-#[derive(Clone, Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
-#[cfg_attr(test, schemars(rename = "Plan", untagged))]
-pub(super) enum PlanArgs {
-    /// `unlimited`.
-    Scalar(Spanned<String>),
-    /// Rules.
-    Map(Box<PlanRuleArgs>),
-}
-
 /// Body of denials.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -261,33 +239,4 @@ pub(super) struct LockArgs {
     pub(super) jitter: Given<Time>,
     /// Attempts in total. Default 5.
     pub(super) tries: Given<NonZeroU32>,
-}
-
-/// Source of a request's plan.
-#[derive(Clone, Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
-#[cfg_attr(test, schemars(rename = "PlanResolver", untagged))]
-pub(super) enum PlanResolverArgs {
-    /// A key resolver.
-    Scalar(Spanned<String>),
-    /// A list of one key resolver.
-    Seq(Vec<Spanned<String>>),
-    /// A table or a hash in Redis.
-    Map(PlanTableArgs),
-}
-
-/// Plans by key.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
-#[cfg_attr(test, schemars(transform = arguments))]
-pub(super) struct PlanTableArgs {
-    /// Plan of each key, in this file.
-    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
-    pub(super) table: Given<Metadata>,
-    /// Name of a hash in Redis: plans by key.
-    pub(super) redis_hash: Given<String>,
-    /// Time for which a plan from Redis is cached, at most 1h. Default 5s.
-    pub(super) cache: Given<Time>,
 }

@@ -12,7 +12,7 @@ use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
 use crate::rate_limiter::value_enums::UpstreamHeadersWord;
-use crate::rate_limiter::{Naming, access, lease, plans, rules, shared_settings, store, users};
+use crate::rate_limiter::{Naming, access, lease, plans, rules, shared_settings, store, users, when};
 use crate::spec::FilterSpec;
 use crate::spec::tree::Shortcut;
 use crate::spring::limiter_bean;
@@ -31,6 +31,7 @@ pub(crate) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Result<RateLimiter, Reported> {
     report_bucket4j(spec, diagnostics)?;
+    when::report_empty(spec, diagnostics);
     let mut tree = spec.tree(Shortcut::None(EXAMPLE), &[], diagnostics)?;
     if tree.get(SECTION).is_some() {
         lift_section(tree.to_mut());

@@ -13,6 +13,7 @@ use tollgate_limiter::store::OnStoreFailure;
 use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::{KeyResolvers, Preflights};
+use crate::predicates::context::PredicateContext;
 use crate::rate_limiter::for_all_routes::{RawLimiterHeaders, RawLimiterSettings};
 use crate::rate_limiter::shared_settings::{families, throw_on_limit};
 use crate::rate_limiter::value_enums::ErrorBodyWord;
@@ -23,6 +24,8 @@ use crate::spec::single_values::{header_name, refusal};
 /// Settings and registries that all limiters of one file share.
 pub(crate) struct LimiterContext<'c> {
     pub(crate) key_resolvers: &'c KeyResolvers<'c>,
+    /// Settings of predicates, for `when`.
+    pub(crate) predicates: &'c PredicateContext<'c>,
     /// `filter.request-rate-limiter.deny-empty-key`.
     pub(crate) deny_empty_key: bool,
     /// `filter.request-rate-limiter.empty-key-status-code`.
@@ -66,12 +69,13 @@ pub(crate) fn context<'c>(
     settings: &RawLimiterSettings,
     headers: &RawLimiterHeaders,
     redis: Option<&Spanned<RawRedis>>,
-    key_resolvers: &'c KeyResolvers<'c>,
+    (key_resolvers, predicates): (&'c KeyResolvers<'c>, &'c PredicateContext<'c>),
     (preflights, error_format): (Preflights, ErrorFormatWord),
     diagnostics: &mut Diagnostics,
 ) -> LimiterContext<'c> {
     LimiterContext {
         key_resolvers,
+        predicates,
         deny_empty_key: settings.deny_empty_key.unwrap_or(true),
         empty_key_status: refusal(settings.empty_key_status_code, StatusCode::FORBIDDEN, diagnostics),
         throw_on_limit: throw_on_limit(settings.throw_on_limit, diagnostics),

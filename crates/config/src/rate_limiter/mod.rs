@@ -3,11 +3,13 @@
 mod access;
 pub(crate) mod args;
 pub(crate) mod check;
+pub(crate) mod conditions;
 pub(crate) mod context;
 pub(crate) mod for_all_routes;
 mod lease;
 pub(crate) mod model;
 pub(crate) mod naming;
+mod plan_args;
 mod plans;
 mod rule;
 mod rules;
@@ -17,6 +19,8 @@ pub(crate) mod store;
 mod tests;
 pub(crate) mod users;
 pub(crate) mod value_enums;
+pub(crate) mod when;
 
+pub use self::conditions::{RouteConditions, When};
 pub use self::model::{Atomicity, GatewayNumber, Limit, LockRetry, PlanResolver, Plans, RateLimiter, Rules, StoreKind};
 pub use self::naming::{NamedLimit, Naming};

@@ -3,13 +3,18 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
+use http::{HeaderName, Method};
 use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::{Cost, Enforcement, OnLimit, Settings};
+use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement, OnLimit, Settings};
 use tollgate_limiter::rule::{Rule, RuleShape};
 use tollgate_limiter::store::OnStoreFailure;
+use tollgate_routing::Predicate;
+
+use crate::rate_limiter::conditions::When;
 
 /// One limiter of a route.
 #[derive(Clone, Debug)]
@@ -67,6 +72,8 @@ pub struct Limit {
     pub enforcement: Enforcement,
     /// Shared bucket name: rules with the same name share their buckets.
     pub bucket: Option<String>,
+    /// Condition under which it applies; `None`: to every request.
+    pub when: Option<Arc<When>>,
 }
 
 /// Named sets of rules.
@@ -201,6 +208,22 @@ impl RateLimiter {
         std::iter::once(&self.settings.key_resolver).chain(of_rules).flat_map(KeyResolver::variables).collect()
     }
 
+    /// Returns the header fields that its rules read, besides those of keys.
+    pub(crate) fn further_headers(&self) -> impl Iterator<Item = &HeaderName> {
+        let conditions = self.limits().filter_map(|limit| limit.when.as_ref());
+        let of_costs = self.limits().filter_map(|limit| {
+            if let CostSource::RequestHeader(name) = &limit.cost.source { Some(name) } else { None }
+        });
+        conditions.flat_map(|when| &when.predicates).flat_map(Predicate::headers).chain(of_costs)
+    }
+
+    /// Returns true if requests of `method` may be refused because they lack the key of `limit`.
+    pub(crate) fn needs_key_under(&self, limit: &Limit, method: &Method) -> bool {
+        self.settings.deny_empty_key
+            && limit.enforcement.and(self.settings.enforcement).denies_any()
+            && !limit.when.as_ref().is_some_and(|when| when.excludes_method(method))
+    }
+
     /// Returns true if the limiter reads the request's context.
     #[must_use]
     pub fn needs_context(&self) -> bool {
@@ -208,6 +231,7 @@ impl RateLimiter {
             || self.settings.block.has_networks()
             || self.forwards()
             || self.key_resolvers().any(KeyResolver::needs_context)
+            || self.limits().any(|limit| limit.when.is_some())
     }
 
     /// Returns true if denied requests are forwarded to another route.

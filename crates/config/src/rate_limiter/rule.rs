@@ -15,7 +15,7 @@ use crate::spec::rejection::Rejection;
 use crate::yaml::Span;
 
 /// Arguments of every rule, for any algorithm.
-pub(super) const COMMON: [&str; 4] = ["algorithm", "requested-tokens", "cost", "max-cost"];
+pub(super) const COMMON: [&str; 5] = ["algorithm", "requested-tokens", "cost", "max-cost", "when"];
 
 /// A rule, or the reason why there is none.
 type Read<T> = Result<T, Rejection<RuleError>>;

@@ -14,6 +14,7 @@ use crate::rate_limiter::model::{Limit, Rules};
 use crate::rate_limiter::naming::shown_name;
 use crate::rate_limiter::rule::rule;
 use crate::rate_limiter::value_enums::{CostArg, Mode};
+use crate::rate_limiter::when::when;
 use crate::spec::argument_types::{MAX_COUNT, Percent};
 use crate::yaml::Span;
 
@@ -73,9 +74,10 @@ fn single(
 ) -> Result<Limit, Reported> {
     let cost = cost(args, at, diagnostics);
     let rule = rule(args, at, diagnostics);
-    let (rule, cost) = (rule?, cost?);
+    let when = when(args, context, diagnostics);
+    let (rule, cost, when) = (rule?, cost?, when?);
     let bucket = bucket.spanned().and_then(|bucket| shared_bucket(bucket, &rule, context, diagnostics).ok());
-    let limit = Limit { rule, key_resolver: None, cost, enforcement: Enforcement::FULL, bucket };
+    let limit = Limit { rule, key_resolver: None, cost, enforcement: Enforcement::FULL, bucket, when };
     warn_of_impossible(args, at, &limit, diagnostics);
     Ok(limit)
 }

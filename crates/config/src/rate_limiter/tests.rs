@@ -2,7 +2,9 @@
 
 use crate::filters::model::Filter;
 use crate::parse;
-use crate::rate_limiter::{Naming, PlanResolver, RateLimiter, Rules};
+use crate::rate_limiter::{Naming, PlanResolver, RateLimiter, RouteConditions, Rules};
+use crate::spec::Audience;
+use http::Method;
 use tollgate_limiter::algorithm::SettingsForm;
 use tollgate_limiter::rule::Algorithm;
 
@@ -170,4 +172,47 @@ fn a_rule_that_could_stand_alone_counts_under_the_scope_of_its_limiter() {
             assert_eq!(names, expected, "{limits} as {scope}");
         }
     }
+}
+
+#[test]
+fn conditions_are_read_from_any_form_of_a_list() {
+    let rule = "replenish-rate: 1, burst-capacity: 1, key-resolver: ip";
+    let nested = limiter(&format!("{{{rule}, when: ['Method=GET,POST', {{not: 'Header=X-A, b'}}]}}"));
+    let when = nested.limits().next().unwrap().when.clone().unwrap();
+    assert_eq!(when.text(Audience::Shell), "Method=GET,POST, not: Header=X-A, b");
+    assert_eq!(when.text(Audience::Network), "Method=GET,POST, not: Header=X-A, ****");
+    assert_eq!(nested.further_headers().collect::<Vec<_>>(), ["x-a"]);
+    for form in [
+        "'when[0]': 'Method=GET,POST', 'when[1].not': 'Header=X-A, b'",
+        "redis-rate-limiter: {when: ['Method=GET,POST', {not: 'Header=X-A, b'}]}",
+    ] {
+        assert_eq!(format!("{:?}", limiter(&format!("{{{rule}, {form}}}"))), format!("{nested:?}"), "{form}");
+    }
+    let text = limiter(&format!("{{{rule}, when: 'Method=GET,POST'}}"));
+    assert_eq!(text.limits().next().unwrap().when.as_ref().unwrap().predicates, when.predicates[..1].into());
+}
+
+#[test]
+fn equal_conditions_of_a_route_share_a_bit_and_their_number_is_bounded() {
+    let args = |count: usize| {
+        let rule = |at: usize| format!("p{at}: {{replenish-rate: 1, burst-capacity: 1, when: [Path=/p{}]}}", at / 2);
+        let plans: Vec<_> = (0..count).map(rule).collect();
+        format!("{{key-resolver: ip, plan-resolver: path, default-plan: p0, plans: {{{}}}}}", plans.join(", "))
+    };
+    let limiter = limiter(&args(128));
+    let conditions = RouteConditions::of(std::iter::once(&limiter));
+    assert_eq!(conditions.count(), 64);
+    let bits: Vec<_> = limiter.limits().map(|limit| conditions.of_rule(limit).unwrap().bit()).collect();
+    let expected: Vec<_> = (0..128).map(|at| 1_u64 << (at / 2)).collect();
+    assert_eq!(bits, expected);
+    let report = parse("test.yaml", &text(&args(129)), &|_| None).unwrap_err().to_string();
+    assert!(report.contains("rules of route `a` have 65 different `when`, at most 64 are possible"), "{report}");
+}
+
+#[test]
+fn a_rule_for_other_methods_refuses_no_preflight() {
+    let limiter = limiter("{replenish-rate: 1, burst-capacity: 1, key-resolver: 'header:x-key', when: [Method=POST]}");
+    let limit = limiter.limits().next().unwrap();
+    let refused = [Method::OPTIONS, Method::POST].map(|method| limiter.needs_key_under(limit, &method));
+    assert_eq!(refused, [false, true]);
 }

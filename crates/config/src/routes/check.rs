@@ -9,7 +9,6 @@ use crate::filters::for_all_routes::RawLocalResponseCache;
 use crate::filters::local_response_cache::{UNSET_SIZE, cache_for_all};
 use crate::filters::model::{Filter, ResponseCache};
 use crate::filters::row::FilterContext;
-use crate::predicates::context::PredicateContext;
 use crate::predicates::weights::Groups;
 use crate::raw_config::RawConfig;
 use crate::routes::key_parts::report_forwarded;
@@ -42,10 +41,10 @@ pub(crate) fn check(
     let &RouteSections { root, raw, upstreams, .. } = sections;
     let nodes = items(root.step("routes"));
     let default_filters = filter_list(root.step("default-filters"), filters, diagnostics);
-    let predicates = PredicateContext::check(raw, filters.switches, diagnostics);
+    let predicates = filters.limiters.predicates;
     let unlogged = root.step("access-log").and_then(|node| node.step("exclude"));
-    let unlogged = predicate_list(unlogged, &predicates, diagnostics);
-    let context = RouteContext { upstreams, filters, predicates: &predicates, default_filters: &default_filters };
+    let unlogged = predicate_list(unlogged, predicates, diagnostics);
+    let context = RouteContext { upstreams, filters, predicates, default_filters: &default_filters };
     let mut routes = read_all(nodes, raw.fail_on_route_definition_error.unwrap_or(true), &context, diagnostics);
     if nodes.is_empty() && !raw.discovery.has_locator() && !diagnostics.has_errors() {
         let help = if sections.has_spring {

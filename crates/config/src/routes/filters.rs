@@ -1,5 +1,8 @@
 //! The filters of one route together: their order, and how they influence each other.
 
+use std::sync::Arc;
+
+use tollgate_filters::context::Condition;
 use tollgate_filters::edit::Edit;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_routing::Predicate;
@@ -7,6 +10,7 @@ use tollgate_routing::Predicate;
 use crate::diagnostics::Diagnostics;
 use crate::filters::model::{Filter, FilterPosition};
 use crate::filters::plain::{OwnResponses, PlainFilter};
+use crate::rate_limiter::{RouteConditions, when};
 use crate::routes::key_parts::{self, Effect, KeyPart};
 use crate::spec::FilterSpec;
 use crate::yaml::Span;
@@ -40,12 +44,41 @@ pub(super) fn check(filters: &mut Vec<ListedFilter<'_>>, id: &str, id_at: Span, 
     keep_last_cache(filters, id, id_at, diagnostics);
     uncounted_requests(filters, id, diagnostics);
     late_api_keys(filters, id, diagnostics);
+    count_conditions(filters, id, id_at, diagnostics);
     let edits = filters.iter().filter_map(|listed| Some((listed.filter.as_edit()?, &listed.spec)));
     let edits: Vec<_> = edits.collect();
     hosts(&edits, diagnostics);
     prefixes(&edits, diagnostics);
     duplicates(&edits, diagnostics);
     edited_keys(filters, diagnostics);
+}
+
+/// Warns of rules with a `when` that no request of the route matches, or all of them. Those of `defaults` may be for other
+/// routes.
+pub(super) fn warn_of_conditions(
+    filters: &[ListedFilter<'_>],
+    defaults: &[FilterSlot<'_>],
+    route: (&Arc<str>, &[Predicate]),
+    diagnostics: &mut Diagnostics,
+) {
+    let is_default = |at: Span| defaults.iter().flatten().any(|default| default.spec.span == at);
+    for ListedFilter { filter, spec } in filters {
+        if let Some(limiter) = filter.as_rate_limiter()
+            && !is_default(spec.span)
+        {
+            when::warn_of_constant(limiter, route, spec.span, diagnostics);
+        }
+    }
+}
+
+/// Reports a route with more different conditions of rules than a request can carry.
+fn count_conditions(filters: &[ListedFilter<'_>], id: &str, id_at: Span, diagnostics: &mut Diagnostics) {
+    let count = RouteConditions::of(filters.iter().filter_map(|listed| listed.filter.as_rate_limiter())).count();
+    if count > Condition::MAX {
+        let message =
+            format!("rules of route `{id}` have {count} different `when`, at most {} are possible", Condition::MAX);
+        diagnostics.error(id_at, message).help("give rules the same `when`, or split the route");
+    }
 }
 
 /// Reports variables of a filter that no pattern of its route sets.

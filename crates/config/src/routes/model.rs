@@ -11,7 +11,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use crate::de::units::Timeout;
 use crate::filters::model::Filter;
 use crate::model::Config;
-use crate::rate_limiter::naming::Naming;
+use crate::rate_limiter::{Naming, RouteConditions};
 use crate::sections::cors::RouteCors;
 use crate::sections::http_client::Http2;
 use crate::sections::tls::client::Tls;
@@ -54,10 +54,14 @@ pub struct Route {
 impl Route {
     /// Returns each `RequestRateLimiter` of the route with its number, in their order.
     pub fn rate_limiters(&self) -> impl Iterator<Item = Naming<'_>> {
-        let limiters = self.filters.iter().filter_map(|filter| {
-            if let Filter::RequestRateLimiter(limiter) = filter { Some(&**limiter) } else { None }
-        });
+        let limiters = self.filters.iter().filter_map(Filter::as_rate_limiter);
         limiters.enumerate().map(|(at, limiter)| Naming { route: &self.id, number: at + 1, limiter })
+    }
+
+    /// Returns the conditions of the rules of its limiters.
+    #[must_use]
+    pub fn conditions(&self) -> RouteConditions {
+        RouteConditions::of(self.filters.iter().filter_map(Filter::as_rate_limiter))
     }
 
     /// Returns true if the route reads the API keys of requests.

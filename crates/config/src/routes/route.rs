@@ -25,7 +25,8 @@ use tollgate_filters::edit::Edit;
 use tollgate_routing::Predicate;
 
 /// Syntax of predicates.
-const PREDICATE: Syntax = Syntax { noun: "predicate", example: "Path=/api/**", takes_bare_names: false, find };
+pub(crate) const PREDICATE: Syntax =
+    Syntax { noun: "predicate", example: "Path=/api/**", takes_bare_names: false, find };
 /// Syntax of filters.
 const FILTER: Syntax = Syntax { noun: "filter", example: "StripPrefix=1", takes_bare_names: true, find };
 
@@ -180,6 +181,7 @@ impl<'r> RouteReader<'r> {
         }
         if is_complete {
             merged.iter().for_each(|listed| route_filters::check_variables(listed, &predicates, &id, diagnostics));
+            route_filters::warn_of_conditions(&merged, context.default_filters, (&id, &predicates), diagnostics);
             if let (Some(resolver), Some(uri)) = (target.as_ref().and_then(Target::key_resolver), uri) {
                 balance::report_missing_variables(resolver, &predicates, uri.span, diagnostics);
             }

@@ -35,8 +35,28 @@ enum Secret {
     Value,
     /// The value after a colon, as in `X-Token:secret`.
     AfterColon,
+    /// The value after the name in a predicate, as in `Header=X-Token, secret`.
+    AfterComma,
     /// The last part of the argument's name: a key in a table.
     Key,
+}
+
+impl Secret {
+    /// Returns the part of a predicate in a `when` that may be a secret; `name` is that of the argument.
+    fn of_condition(name: &str, value: &str, audience: Audience) -> Self {
+        let Some((predicate, arguments)) = value.split_once('=').filter(|_| !name.contains(".args")) else {
+            return if name.contains(".args") { Self::Value } else { Self::Nothing };
+        };
+        match arguments.split_once(',') {
+            Some((of, value))
+                if NAMED_VALUES.contains(&canonical(predicate.trim()).as_str())
+                    && audience.hides(of.trim(), value.trim()) =>
+            {
+                Self::AfterComma
+            }
+            _ => Self::Nothing,
+        }
+    }
 }
 
 impl Spec<'_> {
@@ -97,6 +117,7 @@ impl Spec<'_> {
                 match argument {
                     "exempt" | "block" => Secret::Value,
                     "planresolver" if name.contains(".table.") => Secret::Key,
+                    _ if name.contains("when") => Secret::of_condition(&name, &arg.value, audience),
                     _ => Secret::Nothing,
                 }
             }
@@ -140,9 +161,10 @@ fn mask_parameter(parameter: &str) -> String {
 }
 
 fn masked(arg: &Arg, secret: Secret) -> String {
-    let value = match (secret, arg.value.split_once(':')) {
-        (Secret::Nothing | Secret::Key, _) => mask_urls(&arg.value),
-        (Secret::AfterColon, Some((name, _))) => format!("{name}:{MASK}"),
+    let value = match (secret, arg.value.split_once(':'), arg.value.split_once(',')) {
+        (Secret::Nothing | Secret::Key, ..) => mask_urls(&arg.value),
+        (Secret::AfterColon, Some((name, _)), _) => format!("{name}:{MASK}"),
+        (Secret::AfterComma, _, Some((predicate, _))) => format!("{predicate}, {MASK}"),
         _ => MASK.to_owned(),
     };
     match (&arg.name, secret) {
@@ -182,6 +204,7 @@ mod tests {
                       exempt: [s3cret]
                       plan-resolver: {table: {s3cret: gold}}
                       plans: {gold: {replenish-rate: 5}}
+                      when: ['Header=X-Key, s3cret', {any: [{name: Cookie, args: {name: a, regexp: s3cret}}, Method=GET]}]
                   - AddRequestHeader=X-Access-Code, s3cret
                   - RedirectTo=302, https://example.com/a?code=s3cret&sas=s3cret&page=2
         ";
@@ -215,6 +238,7 @@ mod tests {
             let limiter = &filters[6];
             assert!(limiter.contains("exempt[0]=****") && limiter.contains("table.****=gold"), "{limiter}");
             assert!(limiter.contains("replenish-rate=1"), "{limiter}");
+            assert!(limiter.contains("when[0]=Header=X-Key, ****") && limiter.contains("=Method=GET"), "{limiter}");
             assert_eq!(
                 filters[7..],
                 [

@@ -16,26 +16,27 @@ use tower::{Layer, service_fn};
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::recorded_store::recorded;
 use crate::gateway::respond::forward_failed;
+use crate::gateway::stack::Position;
 use crate::gateway::traced_store::Traced;
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::service::SharedService;
 use crate::instrumentation::traces::request::{is_current_sampled, report_verdict};
-use tollgate_config::{NamedLimit, Naming, RateLimiter};
+use tollgate_config::{NamedLimit, Naming, RateLimiter, RouteConditions};
 use tollgate_telemetry::top_keys::{self, CountedVerdict, RuleName};
 
-/// Puts a limiter in front of `inner`. `number` is its position among the limiters of the route, from 1. With
-/// `marks_refusals`, refusals carry their reason in the response extensions.
+/// Puts a limiter at `position` in front of `inner`. With `marks_refusals`, refusals carry their reason in the response
+/// extensions.
 pub(super) fn with_rate_limiter(
-    route: &Arc<str>,
-    number: usize,
+    position: &Position<'_>,
     limiter: &RateLimiter,
     marks_refusals: bool,
     inner: SharedService,
     context: &dyn LayerContext,
 ) -> SharedService {
-    let naming = Naming { route, number, limiter };
-    let (sets, all) = (rule_sets(naming, context), naming.all());
+    let route = position.route_id;
+    let naming = Naming { route, number: position.number(), limiter };
+    let (sets, all) = (rule_sets(naming, &position.conditions(), context), naming.all());
     let store: Arc<dyn Store> = context.store(limiter);
     let store = if context.logs_reasons() { recorded(store, &all) } else { store };
     let store: Arc<dyn Store> = if context.is_traced() { Traced::new(store, route, naming.scope()) } else { store };
@@ -112,9 +113,10 @@ fn meter_response(mut response: Response<Body>) -> Response<Body> {
 }
 
 /// Returns the rules with their scopes.
-fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> RuleSets {
+fn rule_sets(naming: Naming<'_>, conditions: &RouteConditions, context: &dyn LayerContext) -> RuleSets {
+    let settings = &naming.limiter.settings;
     let limits = |plan, rules| {
-        naming.named(plan, rules).into_iter().map(|named| limit(named, &naming.limiter.settings)).collect::<Vec<_>>()
+        naming.named(plan, rules).into_iter().map(|named| limit(named, settings, conditions)).collect::<Vec<_>>()
     };
     let plans = naming.limiter.plans.as_ref().map(|plans| Plans {
         resolver: match &plans.resolver {
@@ -134,7 +136,7 @@ fn rule_sets(naming: Naming<'_>, context: &dyn LayerContext) -> RuleSets {
     RuleSets { default: limits(None, &naming.limiter.rules), plans }
 }
 
-fn limit(named: NamedLimit<'_>, settings: &request_rate_limiter::Settings) -> Limit {
+fn limit(named: NamedLimit<'_>, settings: &request_rate_limiter::Settings, conditions: &RouteConditions) -> Limit {
     let NamedLimit { name, scope, limit, .. } = named;
     Limit {
         name: name.map_or_else(|| Arc::clone(&scope), Into::into),
@@ -143,5 +145,6 @@ fn limit(named: NamedLimit<'_>, settings: &request_rate_limiter::Settings) -> Li
         key_resolver: limit.key_resolver.as_ref().unwrap_or(&settings.key_resolver).clone(),
         cost: limit.cost.clone(),
         enforcement: limit.enforcement,
+        condition: conditions.of_rule(limit),
     }
 }

@@ -172,13 +172,14 @@ fn route(
     };
     let route: &Route = entry.value;
     let stack = generation.stack(&entry).ok_or(Failure::Internal)?;
+    let conditions = route.conditions.decide(&view)?;
     let variables = if route.needs_variables { entry.variables(&view) } else { Vec::new() };
     if route.may_reroute {
         head.extensions.insert(ReceivedFrom::new(peer, &head.headers));
     }
     generation.begin_trace(&mut head, connection, Some(route), record);
     record.routed(&route.id, stack.metrics_for(head.uri.path()));
-    insert_context(&mut head, connection, generation, route, variables, record);
+    insert_context(&mut head, connection, generation, route, (variables, conditions), record);
     prepare_head(&mut head, summary, connection, generation, route, is_trusted);
     if let Some(id) = record.request_id() {
         id.set(&mut head.headers);
@@ -209,7 +210,7 @@ fn insert_context(
     connection: &ConnectionInfo,
     generation: &Generation,
     route: &Route,
-    variables: Vec<(Arc<str>, String)>,
+    (variables, conditions): (Vec<(Arc<str>, String)>, u64),
     record: &mut Record,
 ) {
     // A later route may read the context, and cannot build it: the header fields have changed by then. Preflights are counted
@@ -225,6 +226,7 @@ fn insert_context(
             client_ip: Some(client),
             route_id: Some(Arc::clone(&route.id)),
             variables,
+            conditions,
             ..RequestContext::default()
         });
     }

@@ -97,12 +97,14 @@ impl CurrentGeneration {
         let route = entry.value;
         let stack = generation.stack(&entry).ok_or(Failure::Internal)?;
         let variables = if route.needs_variables { entry.variables(&view) } else { Vec::new() };
+        let conditions = route.conditions.decide(&view)?;
         let before = head.extensions.remove::<RequestContext>().unwrap_or_default();
         head.extensions.insert(RequestContext {
             client_ip: before.client_ip,
             principal: before.principal,
             route_id: Some(Arc::clone(&route.id)),
             variables,
+            conditions,
             ..RequestContext::default()
         });
         Ok(stack.service.respond(Request::from_parts(head, body)))

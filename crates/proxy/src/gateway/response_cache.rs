@@ -19,7 +19,7 @@ use crate::gateway::stack::as_edit;
 use crate::http::body::Body;
 use crate::http::service::SharedService;
 use crate::http::upgrade::Upgrade;
-use tollgate_config::{Filter, PlainFilter, RateLimiter, ResponseCache};
+use tollgate_config::{Filter, PlainFilter, RateLimiter, ResponseCache, RouteConditions};
 
 /// Puts a response cache in front of `service`, which has those of `filters` that follow the cache.
 ///
@@ -41,7 +41,9 @@ pub(super) fn with_response_cache(
     let outer = |response: Response<StoringBody<Body>>| response.map(Body::from);
     let cached = SharedService::new(MapResponse::new(layer.layer(service.clone()), outer));
     let position = filters.iter().position(is_cache).map_or(filters.len(), |at| at + 1);
-    let identity = Rc::new(Identity::of(filters.get(position..).unwrap_or_default()));
+    let behind = filters.get(position..).unwrap_or_default();
+    let conditions = RouteConditions::of(filters.iter().filter_map(Filter::as_rate_limiter));
+    let identity = Rc::new(Identity::of(behind, &conditions));
     SharedService::new(service_fn(move |request: Request<Body>| {
         let bypasses = request.extensions().get::<Upgrade>().is_some() || !identity.passes(&request);
         if bypasses { service.respond(request) } else { cached.respond(request) }
@@ -116,9 +118,9 @@ enum Step {
 }
 
 impl Identity {
-    /// Creates the check for a cache in front of `filters`.
-    fn of(filters: &[Filter]) -> Self {
-        let mut steps: Vec<_> = filters.iter().filter_map(Step::of).collect();
+    /// Creates the check for a cache in front of `filters`. `conditions` are those of the route.
+    fn of(filters: &[Filter], conditions: &RouteConditions) -> Self {
+        let mut steps: Vec<_> = filters.iter().filter_map(|filter| Step::of(filter, conditions)).collect();
         // Edits behind the last limiter do not matter.
         let end = steps.iter().rposition(|step| !matches!(step, Step::Edit(_))).map_or(0, |last| last + 1);
         steps.truncate(end);
@@ -144,10 +146,10 @@ impl Identity {
 }
 
 impl Step {
-    fn of(filter: &Filter) -> Option<Self> {
+    fn of(filter: &Filter, conditions: &RouteConditions) -> Option<Self> {
         match filter {
             Filter::Edit(edit) if edit.is_request_side() => Some(Self::Edit(EditLayer::new([edit.clone()]))),
-            Filter::RequestRateLimiter(limiter) => Some(Self::Limiter(Box::new(identity_check(limiter)))),
+            Filter::RequestRateLimiter(limiter) => Some(Self::Limiter(Box::new(identity_check(limiter, conditions)))),
             Filter::ConcurrencyLimiter(limiter) => {
                 Some(Self::Key(limiter.settings.key_resolver.clone(), limiter.settings.deny_empty_key))
             }
@@ -176,7 +178,9 @@ impl Step {
     }
 }
 
-fn identity_check(limiter: &RateLimiter) -> IdentityCheck {
-    let rules: Vec<_> = limiter.limits().map(|limit| (limit.key_resolver.as_ref(), limit.enforcement)).collect();
+fn identity_check(limiter: &RateLimiter, conditions: &RouteConditions) -> IdentityCheck {
+    let rules = limiter.limits();
+    let rules = rules.map(|limit| (limit.key_resolver.as_ref(), limit.enforcement, conditions.of_rule(limit)));
+    let rules: Vec<_> = rules.collect();
     IdentityCheck::new(&limiter.settings, rules.into_iter())
 }

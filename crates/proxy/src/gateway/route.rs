@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::http::service::SharedService;
 use crate::instrumentation::metrics::RouteMetrics;
-use tollgate_config::{Config, Filter, HeaderAction, Target, TrustedProxies};
+use tollgate_config::{Config, Filter, HeaderAction, RouteConditions, Target, TrustedProxies};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_routing::{PathPattern, Predicate};
 
@@ -20,6 +20,8 @@ pub struct Route {
     pub body_timeout: Option<Duration>,
     /// True if a layer reads the request context.
     pub needs_context: bool,
+    /// Conditions of the rules of its limiters.
+    pub conditions: RouteConditions,
     /// True if a layer reads URI template variables.
     pub needs_variables: bool,
     /// True if `X-Forwarded-Prefix` reports the path prefix that filters removed.
@@ -50,6 +52,7 @@ impl Route {
             body_timeout: route.body_timeout.map_or(config.server.body_timeout.get(), |timeout| timeout.0),
             needs_context: route.filters.iter().any(|filter| filter.properties().needs_context)
                 || resolver.is_some_and(KeyResolver::needs_context),
+            conditions: route.conditions(),
             needs_variables: route.filters.iter().any(|filter| filter.properties().needs_variables)
                 || resolver.is_some_and(KeyResolver::needs_variables),
             sets_forwarded_prefix: sets_forwarded_prefix(route, config),

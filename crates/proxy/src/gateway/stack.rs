@@ -28,7 +28,8 @@ use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
 use tollgate_config::{
-    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, Target, with_plain_layer,
+    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, RouteConditions, Target,
+    with_plain_layer,
 };
 
 /// Returns the innermost service of a route to an upstream.
@@ -139,7 +140,7 @@ fn stack(
 fn without_limits_of_upstream(filters: &[Filter], innermost: SharedService) -> SharedService {
     let replaced: Vec<_> = filters
         .iter()
-        .filter_map(|filter| if let Filter::RequestRateLimiter(limiter) = filter { Some(&**limiter) } else { None })
+        .filter_map(Filter::as_rate_limiter)
         .filter(|limiter| limiter.replaces_upstream_headers)
         .map(|limiter| limiter.settings.headers.clone())
         .collect();
@@ -177,6 +178,11 @@ impl Position<'_> {
         }
     }
 
+    /// Returns the conditions of the rules of the route.
+    pub(super) fn conditions(&self) -> RouteConditions {
+        RouteConditions::of(self.filters.iter().filter_map(Filter::as_rate_limiter))
+    }
+
     /// Returns true if a filter of the route reads API keys: the denials of a key are counted.
     fn reads_api_keys(&self) -> bool {
         self.filters.iter().any(Filter::reads_api_key)
@@ -210,7 +216,7 @@ fn with_filter(
         Filter::RequestRateLimiter(limiter) => {
             let marks_refusals =
                 context.logs_reasons() || position.is_behind_response_filter() || position.reads_api_keys();
-            limiter::with_rate_limiter(route_id, position.number(), limiter, marks_refusals, service, context)
+            limiter::with_rate_limiter(position, limiter, marks_refusals, service, context)
         }
         Filter::Retry(settings) => resilience::with_retry(route_id, settings, service, context),
         Filter::CircuitBreaker(breaker) => resilience::with_circuit_breaker(route_id, breaker, service, context),
