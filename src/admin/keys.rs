@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 use tollgate_config::ApiKeyStore;
-use tollgate_filters::api_key::{ApiKey, KeyHash, KeyTable};
+use tollgate_filters::api_key::{ApiKey, KeyHash, KeyTable, hex};
 use tollgate_limiter::store::redis::{RedisHash, StoreError};
 
 use crate::admin::admin_state::AdminState;
@@ -19,8 +19,8 @@ use crate::admin::request::parameters;
 
 /// Keys of a file in one reply.
 const PAGE: usize = 1_000;
-/// Cursor before the first key.
-const START: &str = "0";
+/// Attempts to change an entry that others change, too.
+const MAX_ATTEMPTS: usize = 100;
 
 /// API keys, without their hashes.
 #[derive(Serialize, JsonSchema)]
@@ -78,6 +78,10 @@ enum KeysError {
     File,
     #[error("an entry of `{0}` in Redis is no JSON: correct it there")]
     NotJson(String),
+    #[error("another program changes the API keys of `{0}` all the time: end it, and try again")]
+    Contended(String),
+    #[error("Redis runs no scripts, so a change could undo another one: set `disabled` of the entry there")]
+    NoScripts,
     #[error("Redis is unreachable: {0}")]
     Unreachable(StoreError),
     #[error("Redis is unreachable")]
@@ -115,7 +119,7 @@ async fn read(query: &str, state: &AdminState) -> Result<KeysReply, KeysError> {
 type Page = (Vec<(KeyHash, ApiKey)>, Option<String>);
 
 fn of_table(table: &KeyTable, selection: &Selection) -> Result<Page, KeysError> {
-    let start = selection.after.as_deref().unwrap_or(START);
+    let start = selection.after.as_deref().unwrap_or("0");
     let start: usize = start.parse().map_err(|_| KeysError::Cursor(start.to_owned()))?;
     let owned = |(hash, key): (&KeyHash, ApiKey)| (*hash, key);
     if let Some(id) = &selection.id {
@@ -127,19 +131,18 @@ fn of_table(table: &KeyTable, selection: &Selection) -> Result<Page, KeysError> 
 }
 
 async fn of_redis(hash: &RedisHash, selection: &Selection) -> Result<Page, KeysError> {
-    let mut cursor = selection.after.clone().unwrap_or_else(|| START.to_owned());
+    let mut cursor = selection.after.clone().unwrap_or_else(|| RedisHash::START.to_owned());
     if !cursor.bytes().all(|byte| byte.is_ascii_digit()) || cursor.is_empty() {
         return Err(KeysError::Cursor(cursor));
     }
     let mut keys: Vec<(KeyHash, ApiKey)> = Vec::new();
     loop {
-        let page = hash.scan(&cursor).await.map_err(KeysError::Unreachable)?;
-        // Fields that are no hash, and entries that the gateway refuses, are no keys.
-        let read = page.fields.iter().filter_map(|(field, text)| Some((unhex(field)?, ApiKey::parse(text).ok()?.0)));
+        let page = hash.scan(&cursor).await?;
+        let read = page.fields.iter().filter_map(|(field, text)| ApiKey::of_field(field, text));
         let is_selected = |key: &ApiKey| selection.id.as_ref().is_none_or(|id| *key.id == **id);
         keys.extend(read.filter(|(_, key)| is_selected(key)));
         cursor = page.next;
-        if cursor == START {
+        if cursor == RedisHash::START {
             break;
         }
         if selection.id.is_none() {
@@ -192,21 +195,36 @@ async fn change(id: &str, disabled: bool, state: &AdminState) -> Result<ChangedK
     let hash = redis_hash(&name, state)?;
     let selection = Selection { id: Some(id.to_owned()), after: None };
     let (keys, _) = of_redis(&hash, &selection).await?;
-    if keys.is_empty() {
-        return Err(KeysError::Unknown(id.to_owned()));
-    }
     let cache = state.stores.api_keys.cache(&name);
+    let mut changed = 0;
     for (key_hash, _) in &keys {
-        let field = tollgate_filters::api_key::hex(key_hash);
-        let Some(text) = hash.get(&field).await.map_err(KeysError::Unreachable)? else { continue };
+        if change_entry(&hash, &hex(key_hash), id, disabled).await? {
+            cache.refresh(key_hash);
+            changed += 1;
+        }
+    }
+    match changed {
+        0 => Err(KeysError::Unknown(id.to_owned())),
+        keys => Ok(ChangedKeys { id: id.to_owned(), disabled, keys }),
+    }
+}
+
+/// Changes one entry, and nothing that another program writes to it meanwhile. Returns false if `id` has lost the entry.
+async fn change_entry(hash: &RedisHash, field: &str, id: &str, disabled: bool) -> Result<bool, KeysError> {
+    for _ in 0..MAX_ATTEMPTS {
+        let Some(text) = hash.get(field).await? else { return Ok(false) };
+        if !ApiKey::parse(&text).is_ok_and(|(key, _)| *key.id == *id) {
+            return Ok(false);
+        }
         let Ok(Value::Object(mut entry)) = serde_json::from_str(&text) else {
             return Err(KeysError::NotJson(id.to_owned()));
         };
         entry.insert("disabled".to_owned(), disabled.into());
-        hash.set(&field, &Value::Object(entry).to_string()).await.map_err(KeysError::Unreachable)?;
-        cache.refresh(key_hash);
+        if hash.replace(field, &text, &Value::Object(entry).to_string()).await? {
+            return Ok(true);
+        }
     }
-    Ok(ChangedKeys { id: id.to_owned(), disabled, keys: keys.len() })
+    Err(KeysError::Contended(id.to_owned()))
 }
 
 fn store(state: &AdminState) -> Option<ApiKeyStore> {
@@ -216,11 +234,6 @@ fn store(state: &AdminState) -> Option<ApiKeyStore> {
 fn redis_hash(name: &Arc<str>, state: &AdminState) -> Result<RedisHash, KeysError> {
     let client = state.stores.redis_client().ok_or(KeysError::NoClient)?;
     Ok(RedisHash::new(client, Arc::clone(name)))
-}
-
-/// Reads the hash that names a field.
-fn unhex(field: &str) -> Option<KeyHash> {
-    ApiKey::parse(&format!("{{id: x, sha256: \"{field}\"}}")).ok()?.1
 }
 
 impl Selection {
@@ -237,12 +250,18 @@ impl Selection {
     }
 }
 
+impl From<StoreError> for KeysError {
+    fn from(error: StoreError) -> Self {
+        if error == StoreError::NoScripts { Self::NoScripts } else { Self::Unreachable(error) }
+    }
+}
+
 impl KeysError {
     fn response(&self) -> Reply {
         let status = match self {
             Self::Parameter(_) | Self::Cursor(_) => StatusCode::BAD_REQUEST,
             Self::Unknown(_) => StatusCode::NOT_FOUND,
-            Self::File | Self::NotJson(_) => StatusCode::CONFLICT,
+            Self::File | Self::NotJson(_) | Self::Contended(_) | Self::NoScripts => StatusCode::CONFLICT,
             Self::Unreachable(_) | Self::NoClient => StatusCode::SERVICE_UNAVAILABLE,
         };
         problem(status, &self.to_string())

@@ -92,7 +92,8 @@ pub(crate) fn check(
     let (routes, unlogged, cors) = routes(&raw, input, &upstreams, &context, diagnostics);
     drop(context);
     if let Some(keys) = &api_keys.keys {
-        keys.warn_of_unknown_routes(routes.iter().map(|route| &*route.id), diagnostics);
+        let plans = routes.iter().flat_map(Route::rate_limiters).flat_map(|naming| naming.limiter.plans_of_api_keys());
+        keys.warn_of_unknown_names(&routes.iter().map(|route| &*route.id).collect(), &plans.collect(), diagnostics);
     }
     let forwarding = forwarding(&raw, input.switches, diagnostics);
     let mut server = raw.server.check(env, diagnostics);

@@ -8,7 +8,7 @@ use granit_parser::Event;
 use super::expiry;
 use super::identity::ApiKey;
 use super::reader::{EntryError, Reader, Value};
-use super::table::KeyHash;
+use super::table::{KeyHash, hex, unhex};
 
 /// Longest id in bytes.
 const MAX_ID: usize = 128;
@@ -44,6 +44,27 @@ impl ApiKey {
             Event::StreamEnd => Ok((key, hash)),
             _ => Err(reader.error("expected one entry")),
         }
+    }
+
+    /// Reads the entry of the key with `hash`, which it may repeat.
+    ///
+    /// # Errors
+    /// The text is no such entry.
+    pub fn parse_of(hash: &KeyHash, text: &str) -> Result<Self, EntryError> {
+        match Self::parse(text)? {
+            (_, Some(repeated)) if repeated != *hash => {
+                Err(EntryError { line: 1, message: "its `sha256` is not the name of its field".to_owned() })
+            }
+            (key, _) => Ok(key),
+        }
+    }
+
+    /// Reads a field of a hash in Redis, whose name is the hash of the key. Returns `None` for fields that no request can use.
+    #[must_use]
+    pub fn of_field(name: &str, text: &str) -> Option<(KeyHash, Self)> {
+        // Look-ups use lower-case digits.
+        let hash = unhex(name).filter(|hash| hex(hash) == name)?;
+        Some((hash, Self::parse_of(&hash, text).ok()?))
     }
 }
 
@@ -135,22 +156,8 @@ impl<'t> Entry<'t> {
 
 /// Reads a hash of 64 hex digits. The error does not show the text, which may be a key.
 fn sha256(text: &str) -> Result<KeyHash, String> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let mut hash = [0; 32];
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return Err(not_a_hash(text)) };
-    if pairs.len() != hash.len() {
-        return Err(not_a_hash(text));
-    }
-    for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
-        let (Some(high), Some(low)) = (digit(*high), digit(*low)) else { return Err(not_a_hash(text)) };
-        *byte = high << 4 | low;
-    }
-    Ok(hash)
-}
-
-fn not_a_hash(text: &str) -> String {
-    format!(
-        "`sha256` must be a hash of 64 hex digits, found {} characters; `tollgate keys hash` prints the hash of a key",
-        text.chars().count()
-    )
+    unhex(text).ok_or_else(|| {
+        let length = text.chars().count();
+        format!("`sha256` must be a hash of 64 hex digits, found {length} characters; `tollgate keys hash` prints the hash of a key")
+    })
 }

@@ -27,6 +27,20 @@ pub fn hex(hash: &KeyHash) -> String {
     hash.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|digit| DIGITS[usize::from(digit)]).collect()
 }
 
+/// Returns the hash of 64 hex digits, if `text` is one.
+pub(super) fn unhex(text: &str) -> Option<KeyHash> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
+    let mut hash = [0; 32];
+    if pairs.len() != hash.len() {
+        return None;
+    }
+    for (byte, [high, low]) in hash.iter_mut().zip(pairs) {
+        *byte = digit(*high)? << 4 | digit(*low)?;
+    }
+    Some(hash)
+}
+
 /// Keys by their hash: 56 bytes each, and the text of the id.
 #[derive(Debug, Default)]
 pub struct KeyTable {

@@ -208,9 +208,8 @@ impl RemoteKeys {
 
 /// Reads the entry of a key. An invalid one is logged, without its text.
 fn read(text: &str, hash: &KeyHash) -> Option<Arc<ApiKey>> {
-    let error = match ApiKey::parse(text) {
-        Ok((_, Some(repeated))) if repeated != *hash => "its `sha256` is not the name of its field".to_owned(),
-        Ok((key, _)) => return Some(Arc::new(key)),
+    let error = match ApiKey::parse_of(hash, text) {
+        Ok(key) => return Some(Arc::new(key)),
         Err(error) => error.message,
     };
     let [one, two, three, four, ..] = hash;

@@ -7,7 +7,6 @@ mod redis;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode};
 use prometheus_client::collector::Collector;
@@ -18,15 +17,12 @@ use prometheus_client::registry::Registry;
 use self::format::Format;
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, problem, reply};
-use tollgate_config::{ApiKeyStore, ApiKeys, Config};
+use tollgate_config::{ApiKeys, Config};
 use tollgate_proxy::instrumentation::connections::{encode_certificates, encode_connections};
 use tollgate_proxy::instrumentation::filters::{encode_breakers, encode_caches, encode_retries};
 use tollgate_proxy::instrumentation::{concurrency, requests, upstreams};
 use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
 use tollgate_telemetry::logs::{self, repeats};
-
-/// Time before its end in which a key is reported.
-const EXPIRES_SOON: Duration = Duration::from_secs(14 * 86_400);
 
 /// Returns the current value of every metric, in the format that `headers` accept.
 pub(super) fn scrape(state: &Arc<AdminState>, headers: &HeaderMap) -> Reply {
@@ -80,20 +76,18 @@ impl Collector for MetricsPage {
             encode_caches(encoder, &caches)?;
         }
         if let Some(keys) = &config.api_keys {
-            encode_keys(encoder, keys)?;
+            encode_keys(encoder, state, keys)?;
         }
         redis::encode(encoder, &state.stores)
     }
 }
 
-/// Encodes the keys of a file. Those in Redis are not counted: that would read all of them.
-fn encode_keys(encoder: &mut DescriptorEncoder<'_>, keys: &ApiKeys) -> fmt::Result {
-    let ApiKeyStore::File(table) = &keys.store else { return Ok(()) };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    let soon = now.saturating_add(EXPIRES_SOON.as_secs());
-    family(encoder, "tollgate_api_keys", "API keys of the file", [(NO_LABELS, gauge(table.len()))])?;
-    let help = "API keys of the file that expire within 14 days";
-    family(encoder, "tollgate_api_keys_expiring", help, [(NO_LABELS, gauge(table.expiring(now, soon)))])
+/// Encodes the number of keys, once it is known.
+fn encode_keys(encoder: &mut DescriptorEncoder<'_>, state: &AdminState, keys: &ApiKeys) -> fmt::Result {
+    let Some(counts) = state.stores.api_keys.counts(&keys.store) else { return Ok(()) };
+    family(encoder, "tollgate_api_keys", "API keys of the file or the Redis hash", [(NO_LABELS, gauge(counts.keys))])?;
+    let help = "API keys that expire within 14 days";
+    family(encoder, "tollgate_api_keys_expiring", help, [(NO_LABELS, gauge(counts.expiring))])
 }
 
 fn encode_refusals(encoder: &mut DescriptorEncoder<'_>, state: &AdminState) -> fmt::Result {

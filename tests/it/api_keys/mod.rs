@@ -2,6 +2,7 @@
 
 mod pages;
 mod redis;
+mod revocation;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

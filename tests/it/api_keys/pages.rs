@@ -78,6 +78,12 @@ fn mistakes_in_the_section_are_reported_with_their_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.yaml");
     let limiter = "{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 1}}";
+    let plan = |resolver: &str, plan: &str| {
+        format!(
+            "ApiKey, {{name: RequestRateLimiter, args: {{key-resolver: api-key, replenish-rate: 1, plan-resolver: '{resolver}', \
+             plans: {{{plan}: {{replenish-rate: 2}}}}}}}}"
+        )
+    };
     let path = keys.path.display();
     let route =
         |filters: &str| format!("routes: [{{id: a, uri: 'echo:', predicates: [Path=/**], filters: [{filters}]}}]\n");
@@ -100,6 +106,9 @@ fn mistakes_in_the_section_are_reported_with_their_remedy() {
         ),
         (format!("api-keys: {{file: '{path}'}}\n{}", route("ApiKey")), 0, "1 API key has expired"),
         (format!("api-keys: {{file: '{path}'}}\n{}", route("ApiKey")), 0, "the route `till`, which does not exist"),
+        (format!("api-keys: {{file: '{path}'}}\n{}", route("ApiKey")), 0, "the plan `gold`, which no limiter"),
+        (format!("api-keys: {{file: '{path}'}}\n{}", route(&plan("api-key", "gold"))), 0, "the plan `free`, which"),
+        (format!("api-keys: {{file: '{path}'}}\n{}", route(&plan("header:plan", "free"))), 0, "the plan `gold`, which"),
     ] {
         std::fs::write(&file, &text).unwrap();
         let (exit, out, err) = run(&["check", file.to_str().unwrap()]);

@@ -1,7 +1,8 @@
 //! `api-keys.redis-hash`: keys in Redis, their cache, and guesses that do not load Redis.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -152,6 +153,8 @@ fn the_admin_port_lists_keys_and_disables_those_in_redis() {
     assert!(!text.contains(&hash(ALICE)) && !text.contains(ALICE), "{text}");
     let key = |id: &str| listed["keys"].as_array().unwrap().iter().find(|key| key["id"] == id).unwrap().clone();
     assert_eq!(listed["keys"].as_array().unwrap().len(), 2);
+    eventually("the keys are counted", || gateway.metric("tollgate_api_keys", &[]) == 2.0);
+    assert_eq!(gateway.metric("tollgate_api_keys_expiring", &[]), 0.0);
     let alice = key("alice");
     assert_eq!((&alice["plan"], &alice["requests"], &alice["state"]), (&json!("gold"), &json!(2), &json!("valid")));
     assert_eq!(alice["expires"], "2099-01-01T00:00:00Z");
@@ -166,4 +169,71 @@ fn the_admin_port_lists_keys_and_disables_those_in_redis() {
     assert_eq!(status(&gateway, ALICE), 200);
     assert_eq!(post("/api/keys/carol/disable").status, 404);
     gateway.logged("1 API keys of alice disabled");
+}
+
+#[test]
+fn keys_in_redis_that_expire_soon_are_counted_and_not_named() {
+    let redis = Redis::start();
+    let after = |days: u64| humantime::format_rfc3339_seconds(SystemTime::now() + Duration::from_secs(days * 86_400));
+    for (key, days) in [("a", 13), ("b", 15), (ALICE, 1)] {
+        set(&redis, key, &json!({"id": format!("id-{key}"), "expires": after(days).to_string()}));
+    }
+    set(&redis, "c", &json!({"id": "id-c", "expires": "2020-01-01T00:00:00Z"}));
+    // No request can use these: another hash, digits in upper case, and an entry that is none.
+    set(&redis, "d", &json!({"id": "id-d", "sha256": hash("a"), "expires": after(1).to_string()}));
+    redis.query::<i64>(&["HSET", "keys", &hash(BOB).to_uppercase(), "{\"id\": \"upper\"}", "x", "y"]).unwrap();
+    let gateway = start(&redis, "");
+    eventually("they are counted", || gateway.metric("tollgate_api_keys", &[]) == 4.0 + 2.0);
+    assert_eq!(gateway.metric("tollgate_api_keys_expiring", &[]), 2.0);
+    assert!(!gateway.admin("/metrics").text().contains("id-"));
+    assert_eq!(gateway.admin("/api/keys").json()["keys"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_change_keeps_what_another_program_writes_meanwhile() {
+    let redis = Redis::start();
+    set(&redis, ALICE, &json!({"id": "alice"}));
+    let gateway = start(&redis, "");
+    assert_eq!(status(&gateway, ALICE), 200);
+    let (is_done, field) = (AtomicBool::new(false), hash(ALICE));
+    let changes = thread::scope(|scope| {
+        scope.spawn(|| {
+            for turn in 0..1_000 {
+                let plan = format!("plan-{turn}");
+                let written = json!({"id": "alice", "plan": plan}).to_string();
+                redis.query::<i64>(&["HSET", "keys", &field, &written]).unwrap();
+                let entry: String = redis.query(&["HGET", "keys", &field]).unwrap();
+                let stored: Value = serde_json::from_str(&entry).unwrap();
+                if stored["plan"] != json!(plan) {
+                    is_done.store(true, Relaxed);
+                    panic!("the plan {plan} is lost: {stored}");
+                }
+            }
+            is_done.store(true, Relaxed);
+        });
+        let mut changes = 0;
+        let mut admin = gateway.connect_admin();
+        while !is_done.load(Relaxed) {
+            let word = if changes % 2 == 0 { "disable" } else { "enable" };
+            let changed = admin.request("POST", &format!("/api/keys/alice/{word}"), &[], b"");
+            assert!([200, 409].contains(&changed.status), "{}", changed.text());
+            changes += usize::from(changed.status == 200);
+        }
+        changes
+    });
+    assert!(changes > 10, "{changes}");
+}
+
+#[test]
+fn keys_work_in_redis_without_scripts_and_are_changed_there() {
+    let redis = Redis::start_with(&["--rename-command", "EVALSHA", "", "--rename-command", "EVAL", ""]);
+    set(&redis, ALICE, &json!({"id": "alice"}));
+    let gateway = start(&redis, ", cache: 1ms");
+    for _ in 0..2 {
+        assert_eq!(status(&gateway, ALICE), 200);
+        let refused = gateway.connect_admin().request("POST", "/api/keys/alice/disable", &[], b"");
+        assert_eq!(refused.status, 409);
+        assert!(refused.text().contains("set `disabled` of the entry there"), "{}", refused.text());
+    }
+    assert_eq!(gateway.admin("/api/keys").json()["keys"][0]["state"], "valid");
 }

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::ROUTES;
+use crate::api_keys::hash;
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
 use crate::support::redis::Redis;
@@ -69,6 +70,25 @@ fn a_request_is_explained_with_the_state_of_its_keys() {
 #[test]
 fn a_key_gets_a_temporary_override() {
     run("override.mjs", &Gateway::start(ROUTES), &[]);
+}
+
+#[test]
+fn the_api_keys_of_an_id_are_disabled_and_enabled() {
+    let redis = Redis::start();
+    let (key, entry) = ("alice-key-VfIy", r#"{"id": "alice", "plan": "gold", "expires": "2099-01-01T00:00:00Z"}"#);
+    redis.query::<i64>(&["HSET", "keys", &hash(key), entry]).unwrap();
+    let limiter = |resolver: &str| {
+        format!("{{name: RequestRateLimiter, args: {{replenish-rate: 100, key-resolver: '{resolver}'}}}}")
+    };
+    let gateway = Gateway::start(&format!(
+        "redis: {{url: '{}', timeout: 5s}}\napi-keys: {{redis-hash: keys, from: 'header:x-key', cache: 1h}}\nroutes:\n  \
+         - {{id: orders, uri: 'echo:', predicates: [Path=/orders], filters: [ApiKey, {}]}}\n  \
+         - {{id: open, uri: 'echo:', predicates: [Path=/open], filters: [{}]}}\n",
+        redis.url(),
+        limiter("api-key"),
+        limiter("header:x-id")
+    ));
+    run("keys.mjs", &gateway, &[("API_KEY", key)]);
 }
 
 #[test]

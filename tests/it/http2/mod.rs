@@ -26,7 +26,7 @@ use crate::support::raw_http2::{RawHttp2, fields};
 use crate::support::upstream::{Upstream, response};
 
 /// Connects; the connection's task ends with the runtime.
-async fn connect<B>(gateway: &Gateway) -> SendRequest<B>
+pub(crate) async fn connect<B>(gateway: &Gateway) -> SendRequest<B>
 where
     B: Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
 {
@@ -45,7 +45,7 @@ async fn text(response: Response<Incoming>) -> String {
 }
 
 /// Body with frames that a test sends one by one.
-struct Fed(mpsc::Receiver<Frame<Bytes>>);
+pub(crate) struct Fed(pub(crate) mpsc::Receiver<Frame<Bytes>>);
 
 impl Body for Fed {
     type Data = Bytes;

@@ -183,6 +183,13 @@ impl RateLimiter {
         std::iter::once(&self.settings.key_resolver).chain(of_rules).chain(plan)
     }
 
+    /// Returns the plans among which the API key of a request chooses.
+    pub(crate) fn plans_of_api_keys(&self) -> impl Iterator<Item = &str> {
+        let reads_key =
+            |plans: &&Plans| matches!(&plans.resolver, PlanResolver::Request(resolver) if resolver.reads_api_key());
+        self.plans.iter().filter(reads_key).flat_map(|plans| &plans.sets).map(|(name, _)| name.as_str())
+    }
+
     /// Puts key ids of access lists and of the table of plans into the form in which the key resolvers return them.
     pub(super) fn normalize_ids(&mut self) {
         let resolvers: Vec<_> = self.key_resolvers().cloned().collect();

@@ -1,5 +1,6 @@
 //! `api-keys:`: API keys that are verified.
 
+use std::collections::HashSet;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
@@ -210,18 +211,24 @@ fn table(file: &Spanned<String>, diagnostics: &mut Diagnostics) -> Result<KeyTab
 // === impl ApiKeys ===
 
 impl ApiKeys {
-    /// Warns of routes of keys that do not exist, for the ids `routes`.
-    pub(crate) fn warn_of_unknown_routes<'r>(
+    /// Warns of names of keys that do not exist: of routes, whose ids are `routes`, and of plans. `plans` are those of limiters
+    /// that read the plan of a key.
+    pub(crate) fn warn_of_unknown_names(
         &self,
-        routes: impl Iterator<Item = &'r str> + Clone,
+        routes: &HashSet<&str>,
+        plans: &HashSet<&str>,
         diagnostics: &mut Diagnostics,
     ) {
         let ApiKeyStore::File(table) = &self.store else { return };
-        let unknown = table.routes().find(|named| !routes.clone().any(|id| id == *named));
-        if let Some(unknown) = unknown {
+        if let Some(unknown) = table.routes().find(|named| !routes.contains(named)) {
             diagnostics
                 .warn(self.at, format!("API keys name the route `{unknown}`, which does not exist"))
                 .help("`routes` of a key are ids of routes");
+        }
+        if let Some(unknown) = table.plans().iter().find(|named| !plans.contains(&***named)) {
+            diagnostics
+                .warn(self.at, format!("API keys have the plan `{unknown}`, which no limiter with `plan-resolver: api-key` has"))
+                .help("correct the plan of the keys, or add it to `plans` of a limiter: until then, they count without a plan");
         }
     }
 }

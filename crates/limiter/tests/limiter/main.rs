@@ -16,6 +16,7 @@ mod denials;
 mod faults;
 mod foreign_values;
 mod grains;
+mod hash_fields;
 mod hostile_states;
 mod idle;
 mod keys;

@@ -100,13 +100,15 @@ pub(crate) fn seconds(us: u64) -> String {
     format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-/// Runs the `redis-cli` command of a script header and returns its output.
+/// Runs the `redis-cli` commands of a script header and returns the output of the last one.
 pub(crate) fn run_line(server: &RedisServer, script: &str) -> Vec<String> {
-    let line = script.lines().find(|line| line.starts_with("redis-cli --eval")).unwrap();
-    let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);
+    let lines = script.lines().filter(|line| line.starts_with("redis-cli "));
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let output = Command::new("sh").arg("-c").arg(line).current_dir(root).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    let outputs = lines.map(|line| {
+        let line = line.replacen("redis-cli", &format!("redis-cli -p {}", server.port), 1);
+        Command::new("sh").arg("-c").arg(line).current_dir(root).output().unwrap()
+    });
+    String::from_utf8(outputs.last().unwrap().stdout).unwrap().lines().map(str::to_owned).collect()
 }
 
 /// Starts a client and waits until it is connected.

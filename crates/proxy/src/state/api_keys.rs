@@ -1,14 +1,32 @@
-//! Guesses and use of API keys, and the cache of those in Redis.
+//! Guesses and use of API keys, and the cache and the number of those in Redis.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+use tokio::time::sleep;
+use tollgate_filters::api_key::ApiKey;
 use tollgate_filters::verify_api_key::{
     Guesses, Identifier, IdentifyLayer, KeyFetcher, KeyStore, KeyUsage, RemoteCache, RemoteKeys,
 };
 use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::redis::{RedisClient, RedisHash, StoreError};
 
 use tollgate_config::{ApiKeyStore, ApiKeys};
+
+/// Time before the end of a key in which it expires soon: enough for its owner to replace it.
+const EXPIRES_SOON: Duration = Duration::from_secs(14 * 86_400);
+/// Pause between two steps of a count, of about 1,000 keys each: a million keys are counted in 17 minutes.
+const STEP_PAUSE: Duration = Duration::from_secs(1);
+
+/// Number of API keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyCounts {
+    /// All keys.
+    pub keys: usize,
+    /// Keys that expire within 14 days.
+    pub expiring: usize,
+}
 
 /// State of API keys that outlives a configuration.
 #[derive(Debug)]
@@ -18,11 +36,14 @@ pub struct ApiKeyState {
     pub usage: Arc<KeyUsage>,
     /// Cache of the hash of this name in Redis.
     cache: Mutex<(Arc<str>, Arc<RemoteCache>)>,
+    /// Keys in the hash of this name in Redis, when they were counted last.
+    counts: Mutex<Option<(Arc<str>, KeyCounts)>>,
 }
 
 impl Default for ApiKeyState {
     fn default() -> Self {
-        Self { guesses: Guesses::store(), usage: Arc::default(), cache: Mutex::new(("".into(), Arc::default())) }
+        let cache = Mutex::new(("".into(), Arc::default()));
+        Self { guesses: Guesses::store(), usage: Arc::default(), cache, counts: Mutex::default() }
     }
 }
 
@@ -56,4 +77,44 @@ impl ApiKeyState {
         }
         Arc::clone(&current.1)
     }
+
+    /// Returns the number of keys in `store`; `None` until those in Redis have been counted.
+    pub fn counts(&self, store: &ApiKeyStore) -> Option<KeyCounts> {
+        match store {
+            ApiKeyStore::File(table) => {
+                let (now, soon) = soon();
+                Some(KeyCounts { keys: table.len(), expiring: table.expiring(now, soon) })
+            }
+            ApiKeyStore::Redis { hash, .. } => {
+                self.counts.lock().as_ref().filter(|(name, _)| name == hash).map(|(_, counts)| *counts)
+            }
+        }
+    }
+
+    /// Counts the keys in the hash `name`, step by step. Redis may return a key twice while the hash grows.
+    pub(super) async fn count(&self, client: &Arc<RedisClient>, name: &Arc<str>) -> Result<(), StoreError> {
+        let hash = RedisHash::new(Arc::clone(client), Arc::clone(name));
+        let (mut counts, mut cursor) = (KeyCounts::default(), RedisHash::START.to_owned());
+        loop {
+            let page = hash.scan(&cursor).await?;
+            let (now, soon) = soon();
+            for (_, key) in page.fields.iter().filter_map(|(field, text)| ApiKey::of_field(field, text)) {
+                counts.keys += 1;
+                counts.expiring += usize::from(key.expires.is_some_and(|expires| (now..soon).contains(&expires)));
+            }
+            if page.next == RedisHash::START {
+                break;
+            }
+            cursor = page.next;
+            sleep(STEP_PAUSE).await;
+        }
+        *self.counts.lock() = Some((Arc::clone(name), counts));
+        Ok(())
+    }
+}
+
+/// Returns the time from which and before which keys expire soon, in seconds since 1970.
+fn soon() -> (u64, u64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    (now.as_secs(), now.saturating_add(EXPIRES_SOON).as_secs())
 }

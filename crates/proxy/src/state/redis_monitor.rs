@@ -1,5 +1,5 @@
-//! Tasks that watch Redis from the process's own thread: server statistics (`INFO`), the number of live gateways, and
-//! temporary overrides.
+//! Tasks that watch Redis from the process's own thread: server statistics (`INFO`), the number of live gateways, temporary
+//! overrides, and the number of API keys.
 //!
 //! They use a worker's connections within the deadline of a decision. They are not counted as decisions.
 
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use crate::state::stores::SharedStores;
-use tollgate_config::{Config, Filter, GatewayNumber, Route};
+use tollgate_config::{ApiKeyStore, Config, Filter, GatewayNumber, Route};
 use tollgate_limiter::store::redis::{Heartbeat, StoreError};
 use tollgate_transport::executor::spawn_boxed;
 
@@ -23,6 +23,9 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// Pause between two polls. With it, a change takes effect on every gateway within a second.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Pause between two counts of the API keys.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
 
 /// Handle of the monitor tasks.
 #[derive(Debug)]
@@ -36,6 +39,7 @@ impl RedisMonitor {
     pub fn start(stores: &Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) -> Self {
         spawn_boxed(poll_servers(Arc::clone(stores)));
         spawn_boxed(follow_overrides(Arc::clone(stores), config.clone()));
+        spawn_boxed(count_api_keys(Arc::clone(stores), config.clone()));
         let (stop, stopped) = oneshot::channel();
         Self { stop, heartbeat: tokio::task::spawn_local(beat(Arc::clone(stores), config, stopped)) }
     }
@@ -77,6 +81,32 @@ async fn follow_overrides(stores: Arc<SharedStores>, config: watch::Receiver<Arc
             log_once(error, &mut logged, consequence);
         }
         sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Counts the API keys in Redis, until the process ends.
+async fn count_api_keys(stores: Arc<SharedStores>, config: watch::Receiver<Arc<Config>>) {
+    let mut logged = None;
+    loop {
+        let mut pause = RETRY_EVERY;
+        if let (Some(name), Some(client)) = (hash_of_api_keys(&config.borrow()), stores.redis_client()) {
+            client.wait_attempted(RETRY_EVERY).await;
+            let counted = stores.api_keys.count(&client, &name).await;
+            pause = if counted.is_ok() { COUNT_EVERY } else { INFO_EVERY };
+            log_once(
+                counted.err(),
+                &mut logged,
+                "cannot count the API keys in redis, the last count stays in the metrics",
+            );
+        }
+        sleep(pause).await;
+    }
+}
+
+fn hash_of_api_keys(config: &Config) -> Option<Arc<str>> {
+    match &config.api_keys.as_ref()?.store {
+        ApiKeyStore::Redis { hash, .. } => Some(Arc::clone(hash)),
+        ApiKeyStore::File(_) => None,
     }
 }
 

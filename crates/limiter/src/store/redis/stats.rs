@@ -20,6 +20,8 @@ crate::labelled! {
         Plan = "plan",
         /// Looks up an API key.
         ApiKey = "api-key",
+        /// Lists, counts or changes API keys.
+        ApiKeys = "api-keys",
         /// Reads, sets, grants or withdraws prepaid quota.
         Quota = "stock",
         /// Delivers usage counts.
@@ -81,12 +83,12 @@ const CALL_SIZE_BOUNDS: [u64; 11] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_02
 
 impl Operation {
     pub(crate) fn runs_script(self) -> bool {
-        !matches!(self, Self::Plan | Self::Info)
+        !matches!(self, Self::Plan | Self::ApiKey | Self::ApiKeys | Self::Info)
     }
 
     /// Returns true if requests depend on the call. Failures of other calls do not count as failed decisions.
     pub(crate) fn serves_requests(self) -> bool {
-        !matches!(self, Self::Heartbeat | Self::Info | Self::Overrides)
+        !matches!(self, Self::ApiKeys | Self::Heartbeat | Self::Info | Self::Overrides)
     }
 }
 

@@ -2,14 +2,17 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use redis::Value;
 
 use crate::store::redis::client::RedisClient;
 use crate::store::redis::error::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
+use crate::store::redis::script::Script;
 use crate::store::redis::stats::Operation;
+
+static REPLACEMENT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("../../../../lua/replace_field.lua")));
 
 /// Fields returned by one step of a scan, about.
 const PAGE: u32 = 1_000;
@@ -17,7 +20,7 @@ const PAGE: u32 = 1_000;
 /// Fields of one step of a scan, with their values.
 #[derive(Debug, Default)]
 pub struct HashPage {
-    /// Cursor of the next step; `0` after the last one.
+    /// Cursor of the next step; [`RedisHash::START`] after the last one.
     pub next: String,
     /// Fields and values.
     pub fields: Vec<(String, String)>,
@@ -26,7 +29,7 @@ pub struct HashPage {
 /// Future of the value of a field; `None` without one.
 type FieldValue = Pin<Box<dyn Future<Output = Result<Option<String>, StoreError>> + Send>>;
 
-/// Reader of a Redis hash. Calls have the deadline and the breaker of decisions.
+/// Fields of a Redis hash. Calls have the deadline and the breaker of decisions.
 #[derive(Debug)]
 pub struct RedisHash {
     client: Arc<RedisClient>,
@@ -34,7 +37,10 @@ pub struct RedisHash {
 }
 
 impl RedisHash {
-    /// Creates a reader of the hash `name`.
+    /// Cursor before the first field, and behind the last one.
+    pub const START: &str = "0";
+
+    /// Selects the hash `name`.
     #[must_use]
     pub fn new(client: Arc<RedisClient>, name: Arc<str>) -> Self {
         Self { client, name }
@@ -49,26 +55,27 @@ impl RedisHash {
         Box::pin(async move { Ok(request?.run(None, &cmd, text).await?.0) })
     }
 
-    /// Returns the fields behind `cursor`, which is `0` at first. A field may be returned twice.
+    /// Returns the fields behind `cursor`, which is [`START`](Self::START) at first. A field may be returned twice.
     ///
     /// # Errors
     /// Redis did not reply.
     pub async fn scan(&self, cursor: &str) -> Result<HashPage, StoreError> {
-        let request = self.client.request(Operation::ApiKey, || HashSlot::of(self.name.as_bytes()))?;
+        let request = self.client.request(Operation::ApiKeys, || HashSlot::of(self.name.as_bytes()))?;
         let mut cmd = redis::cmd("HSCAN");
         cmd.arg(&*self.name).arg(cursor).arg("COUNT").arg(PAGE);
         Ok(request.run(None, &cmd, page).await?)
     }
 
-    /// Sets `field` to `value`.
+    /// Replaces the value `read` of `field` by `value`. Returns false, and writes nothing, if the field has another value by
+    /// now.
     ///
     /// # Errors
-    /// Redis did not reply. After a timeout, the field may be set.
-    pub async fn set(&self, field: &str, value: &str) -> Result<(), StoreError> {
-        let request = self.client.request(Operation::ApiKey, || HashSlot::of(self.name.as_bytes()))?;
-        let mut cmd = redis::cmd("HSET");
-        cmd.arg(&*self.name).arg(field).arg(value);
-        Ok(request.run(None, &cmd, |reply| matches!(reply, Value::Int(_)).then_some(())).await?)
+    /// Redis did not reply. After a timeout, the value may be replaced.
+    pub async fn replace(&self, field: &str, read: &str, value: &str) -> Result<bool, StoreError> {
+        let request = self.client.request(Operation::ApiKeys, || HashSlot::of(self.name.as_bytes()))?;
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(REPLACEMENT.sha1()).arg(1).arg(&*self.name).arg(&[field, read, value]);
+        Ok(request.run(Some(&*REPLACEMENT), &cmd, is_replaced).await?)
     }
 }
 
@@ -83,6 +90,12 @@ fn text(reply: &Value) -> Option<Text> {
         Value::SimpleString(text) => Some(text.clone()),
         _ => return None,
     }))
+}
+
+/// Decodes the reply of the replacement.
+fn is_replaced(reply: &Value) -> Option<bool> {
+    let Some([Value::Int(replaced)]) = reply.as_sequence() else { return None };
+    Some(*replaced == 1)
 }
 
 /// Decodes a step of a scan.
@@ -107,5 +120,7 @@ mod tests {
         assert!(page(&Value::Nil).is_none() && page(&texts(&["0"])).is_none());
         assert_eq!(text(&Value::Nil).map(|text| text.0), Some(None));
         assert!(text(&Value::Int(1)).is_none());
+        let replies = [1, 0].map(|replaced| is_replaced(&Value::Array(vec![Value::Int(replaced)])));
+        assert_eq!((replies, is_replaced(&Value::Nil)), ([Some(true), Some(false)], None));
     }
 }
