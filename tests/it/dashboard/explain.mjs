@@ -22,6 +22,8 @@ await browse(async (newPage) => {
   await explain("/orders", "x-key: <b>alice</b>");
   await keys.getByText("0 of 2").waitFor();
   await page.getByText("At least one rule would deny the request.").waitFor();
+  const skipped = page.getByRole("table", { name: "Rules that do not apply" }).getByRole("row").nth(1);
+  assert.match(await skipped.textContent(), /writes.*Method=POST.*the method is `GET`/);
   await checkAccessibility(page, "explain");
 
   await explain("/none", "");
