@@ -117,6 +117,10 @@ pub struct LocalReply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusalDetail(pub Arc<str>);
 
+/// Response extension: the status of the upstream's response in whose place this response was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceivedStatus(pub http::StatusCode);
+
 impl LocalReply {
     /// Returns true if `response` was made here rather than by an upstream.
     #[must_use]

@@ -32,6 +32,38 @@ fn proxy_status_names_the_error_of_each_response_of_the_gateway() {
 }
 
 #[test]
+fn proxy_status_has_the_status_of_the_response_that_an_error_replaces() {
+    let upstream = Upstream::start(|request| match request.target() {
+        "/coding" => response(203, &[("Transfer-Encoding", "gzip, chunked")], b""),
+        "/switch" => b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n".to_vec(),
+        "/invalid" => b"HTTP/1.1 abc\r\n\r\n".to_vec(),
+        target => {
+            let coding = if target == "/json/coded" { "gzip" } else { "identity" };
+            response(201, &[("Content-Type", "application/json"), ("Content-Encoding", coding)], b"{no json")
+        }
+    });
+    let gateway = Gateway::start(&format!(
+        "server: {{proxy-status: edge}}\n\
+         routes:\n\
+         - {{id: json, uri: '{uri}', predicates: [Path=/json/**], filters: [RemoveJsonAttributesResponseBody=a]}}\n\
+         - {{id: all, uri: '{uri}', predicates: [Path=/**]}}\n",
+        uri = upstream.uri()
+    ));
+    let broken = "http_protocol_error; received-status=";
+    for (path, status, expected) in [
+        ("/json/text", 500, "proxy_internal_error; received-status=201; details=\"response-body\"".to_owned()),
+        ("/json/coded", 500, "proxy_internal_error; received-status=201; details=\"response-body\"".to_owned()),
+        ("/coding", 502, format!("{broken}203; details=\"upstream-broken\"")),
+        ("/switch", 502, format!("{broken}101; details=\"upstream-broken\"")),
+        ("/invalid", 502, "http_protocol_error; details=\"upstream-broken\"".to_owned()),
+    ] {
+        let answer = gateway.get(path);
+        let field = answer.header("proxy-status").unwrap_or_default();
+        assert_eq!((answer.status, field), (status, format!("edge; error={expected}").as_str()), "{path}");
+    }
+}
+
+#[test]
 fn proxy_status_is_off_by_default_and_its_name_is_checked() {
     let upstream = Upstream::ok("ok");
     assert_eq!(Gateway::to(&upstream.uri()).get("/../x").header("proxy-status"), None);

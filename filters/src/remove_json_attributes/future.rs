@@ -15,7 +15,7 @@ use pin_project_lite::pin_project;
 
 use super::members::remove_members;
 use super::{RequestInfo, Settings};
-use crate::context::LocalReply;
+use crate::context::{LocalReply, ReceivedStatus};
 use crate::reply::Reply;
 
 pin_project! {
@@ -65,12 +65,13 @@ where
             let next = match this.state.as_mut().project() {
                 StateProj::Waiting { inner } => {
                     let mut response = ready!(inner.poll(cx))?;
+                    let received = response.status();
                     match inspect(&mut response, this.settings, this.request_info) {
                         Decision::Forward => {
                             this.state.set(State::Done);
                             return Poll::Ready(Ok(response));
                         }
-                        Decision::Reject(failure) => Err(failure),
+                        Decision::Reject(failure) => Err((failure, received)),
                         Decision::Collect => {
                             let (head, body) = response.into_parts();
                             Ok(State::Collecting { head: Some(head), body, collected: BytesMut::new() })
@@ -78,10 +79,11 @@ where
                     }
                 }
                 StateProj::Collecting { head, body, collected } => {
+                    let received = head.as_ref().map_or(StatusCode::OK, |head| head.status);
                     match ready!(collect(body, collected, this.settings.max_bytes, cx)) {
-                        Err(failure) => Err(failure),
+                        Err(failure) => Err((failure, received)),
                         Ok(()) => match remove_members(collected, &this.settings.names, this.settings.recursively) {
-                            Err(_) => Err(Failure::InvalidJson),
+                            Err(_) => Err((Failure::InvalidJson, received)),
                             Ok(text) => {
                                 let Some(mut head) = head.take() else { return Poll::Pending };
                                 head.headers.insert(CONTENT_LENGTH, HeaderValue::from(text.len()));
@@ -95,9 +97,11 @@ where
             };
             match next {
                 Ok(state) => this.state.set(state),
-                Err(failure) => {
+                Err((failure, received)) => {
                     this.state.set(State::Done);
-                    return Poll::Ready(Ok(failure.response(this.request_info)));
+                    let mut response: Response<R> = failure.response(this.request_info);
+                    response.extensions_mut().insert(ReceivedStatus(received));
+                    return Poll::Ready(Ok(response));
                 }
             }
         }

@@ -10,13 +10,13 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 90_492),
+    (ALL, 90_506),
     ("config", 17_641),
     ("spring", 5_190),
     ("document", 3_500),
-    ("proxy", 16_182),
+    ("proxy", 16_190),
     ("limiter", 12_455),
-    ("filters", 11_549),
+    ("filters", 11_555),
     ("simulate", 3_630),
     ("src", 10_084),
 ];

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use http::{HeaderName, HeaderValue, Response, StatusCode};
-use tollgate_filters::context::LocalReply;
+use tollgate_filters::context::{LocalReply, ReceivedStatus};
 use tollgate_filters::fault::Fault;
 use tollgate_filters::refusal::Refusal;
 
@@ -14,6 +14,9 @@ pub(super) fn add<B>(name: &str, response: &mut Response<B>) {
     let Some(error) = error(response) else { return };
     let mut value = format!("{name}; error={error}");
     let extensions = response.extensions();
+    if let Some(ReceivedStatus(received)) = extensions.get() {
+        let _ = write!(value, "; received-status={}", received.as_u16());
+    }
     let rule = extensions.get::<Refusal>().and_then(|refusal| refusal.rule.as_deref());
     let details = match (rule, extensions.get::<LocalReply>()) {
         (Some(rule), _) => format!("rule {rule}"),

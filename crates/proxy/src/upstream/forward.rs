@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode, Version, response};
-use tollgate_filters::context::{ReceivedPath, TargetUri};
+use tollgate_filters::context::{ReceivedPath, ReceivedStatus, TargetUri};
 use tollgate_filters::fault::Fault;
 
 use crate::http::attempts::ObservedAttempts;
@@ -110,6 +110,7 @@ impl Forward {
         extras: Option<Box<RequestExtras>>,
         upload: Option<Rc<UploadProgress>>,
     ) -> Response<Body> {
+        let received = ReceivedStatus(response.status());
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let requested = extras.and_then(|extras| extras.upgrade);
             return match requested.zip(connection.http1().map(Http1Connection::tunnel)) {
@@ -117,12 +118,12 @@ impl Forward {
                     pick.report(Outcome::Response(response.status()), None);
                     upgrade::tunnel(response, tunnel, HeldConnection { pick, connection }, &requested)
                 }
-                None => self.failed_at(&ForwardError::UnexpectedUpgrade, &pick),
+                None => replaced(received, self.failed_at(&ForwardError::UnexpectedUpgrade, &pick)),
             };
         }
         let (mut head, body) = response.into_parts();
         if let Err(error) = check_head(&head, &pick) {
-            return self.failed_at(&error, &pick);
+            return replaced(received, self.failed_at(&error, &pick));
         }
         pick.report(Outcome::Response(head.status), None);
         self.header_policy.clean_response(head.status, &mut head.headers);
@@ -138,7 +139,7 @@ impl Forward {
                 let (error, held) = *failed;
                 let error = error.into();
                 held.pick.report(outcome_of(&error), None);
-                self.failed(&error, Some(held.pick.pool.origin()))
+                replaced(received, self.failed(&error, Some(held.pick.pool.origin())))
             }
         }
     }
@@ -164,6 +165,12 @@ impl Forward {
         }
         (self.failure_response)(failure, Some(error.fault()))
     }
+}
+
+/// Marks `response`, which takes the place of one with the status `received`.
+fn replaced(received: ReceivedStatus, mut response: Response<Body>) -> Response<Body> {
+    response.extensions_mut().insert(received);
+    response
 }
 
 /// Checks the response head for what is valid and the gateway cannot pass on.
