@@ -1,5 +1,6 @@
 //! The steps from text to [`Config`](crate::Config).
 
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
 use crate::check::{self, CheckInput};
@@ -92,10 +93,13 @@ pub fn parse(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) 
 /// Facts about a configuration that `tollgate migrate` needs besides the configuration.
 pub(crate) struct MigrationFacts {
     /// Settings without effect, and the reason of each.
-    pub(crate) ineffective: Vec<(Span, String)>,
-    /// Unknown keys.
-    pub(crate) unknown: Vec<Span>,
+    pub(crate) ineffective: BTreeMap<NodeArgument, String>,
+    /// Numbers of the nodes of unknown keys.
+    pub(crate) unknown: HashSet<u32>,
 }
+
+/// Number of a node, and of its argument; 0 for the whole node.
+pub(crate) type NodeArgument = (u32, u8);
 
 /// Functions that are called while a text is read.
 #[derive(Default)]
@@ -177,7 +181,10 @@ fn parse_once(
     }
     let notes = diagnostics.finish(text);
     let failed = notes.has_errors();
-    let unknown = unknown.into_iter().map(|unknown| unknown.span).collect();
+    let unknown = unknown.into_iter().map(|unknown| unknown.span);
+    let unknown = unknown.filter(|span| span.argument == 0).map(|span| span.node).collect();
+    // Of several reasons, the first one counts.
+    let ineffective = ineffective.into_iter().rev().map(|(at, why)| ((at.node, at.argument), why)).collect();
     if failed { Err(notes) } else { Ok((Loaded { config, notes }, MigrationFacts { ineffective, unknown })) }
 }
 

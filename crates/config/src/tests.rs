@@ -12,6 +12,7 @@ mod command_line;
 mod files;
 mod folders;
 mod growth;
+mod growth_of_shapes;
 mod hostile;
 mod imports;
 mod invalid;

@@ -1,6 +1,6 @@
 //! `hystrix.command`: settings of the circuit breakers of Spring Cloud Gateway 2, as those of resilience4j.
 
-use crate::tree::{add, is_empty, take};
+use crate::tree::{Additions, is_empty, take};
 use tollgate_document::yaml::{Node, NodeKind};
 
 /// Settings of a command, and their places below `resilience4j`, in which `instances.NAME` follows the first step.
@@ -15,13 +15,14 @@ const MOVED: [(&[&str], &str, &str); 4] = [
 pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node) {
     let Some(mut command) = take(whole, &["hystrix", "command"]) else { return };
     let NodeKind::Map(commands) = &mut command.kind else { return };
+    let mut result = Additions::to(result);
     for (name, settings) in commands {
         let is_default = name == "default";
         let base: &[&str] = if is_default { &["configs", "default"] } else { &["instances", name.as_str()] };
         for (path, section, key) in MOVED {
             if let Some(value) = take(settings, path) {
                 let steps: Vec<&str> = ["resilience4j", section].iter().chain(base).copied().chain([key]).collect();
-                add(result, &steps, value);
+                result.add(&steps, value);
             }
         }
         if let Some(mut switch) = take(settings, &["execution", "timeout", "enabled"])
@@ -33,7 +34,7 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node) {
             } else {
                 &["resilience4j", "disable-time-limiter-map", name.as_str()]
             };
-            add(result, steps, switch);
+            result.add(steps, switch);
         }
     }
     let rest = take(whole, &["hystrix"]);

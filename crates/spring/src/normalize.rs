@@ -11,7 +11,7 @@ use crate::tree::{add, add_missing, find, is_empty, merge_ours, take};
 use crate::{hystrix, misspelled, ribbon, service_discovery, servlet, traces, used};
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::same_name;
-use tollgate_document::yaml::{Node, NodeKind, Span};
+use tollgate_document::yaml::{NameIndex, Node, NodeKind, Span};
 
 /// Root of the settings before Spring Cloud Gateway 4.3.
 const OLD_ROOT: [&str; 3] = ["spring", "cloud", "gateway"];
@@ -188,8 +188,9 @@ fn move_roots(whole: &mut Node, result: &mut Node, replaced: &mut Replaced, diag
     }
     let has_old_routes = has_routes(&old_root) && !has_routes(&new_root);
     let redis = take_redis(whole, redis_is_off, diagnostics);
+    let mut names = NameIndex::relaxed();
     for root in [servlet, old_root, new_root].into_iter().flatten() {
-        replaced.merge(result, root, "", Source { form: Form::Own, is_of_profile: false }, diagnostics);
+        replaced.merge((result, &mut names), root, "", Source { form: Form::Own, is_of_profile: false }, diagnostics);
     }
     for node in redis.into_iter().flatten() {
         add(result, &["redis"], node);

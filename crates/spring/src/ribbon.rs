@@ -1,7 +1,7 @@
 //! `NAME.ribbon.listOfServers`: fixed servers of a service in Spring Cloud up to Hoxton, as instances of the simple client.
 
 use crate::comma_lists::items;
-use crate::tree::{add, find, is_empty, take};
+use crate::tree::{Additions, find, is_empty, take};
 use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{Node, NodeKind};
 
@@ -16,12 +16,13 @@ const INSTANCES: [&str; 4] = ["discovery", "client", "simple", "instances"];
 pub(super) fn move_servers(whole: &mut Node, result: &mut Node) {
     let has_registry = REGISTRIES.iter().any(|name| find(result, &[name]).is_some());
     let NodeKind::Map(sections) = &mut whole.kind else { return };
+    let mut result = Additions::to(result);
     for (name, section) in sections.iter_mut() {
         let class = find(section, &["ribbon", "NIWSServerListClassName"]);
         let is_fixed = class.and_then(|node| node.scalar()).is_some_and(|name| name.trim().ends_with(FIXED));
         let is_secure = find(section, &["ribbon", "IsSecure"]).is_some_and(|node| node.is_text("true"));
         let instances_path = [&INSTANCES[..], &[name.as_str()]].concat();
-        if has_registry && !is_fixed || find(result, &instances_path).is_some() {
+        if has_registry && !is_fixed || result.has(&instances_path) {
             continue;
         }
         let Some(list) = take(section, &["ribbon", "listOfServers"]) else { continue };
@@ -33,7 +34,7 @@ pub(super) fn move_servers(whole: &mut Node, result: &mut Node) {
             Node { span: list.span.again(), kind: NodeKind::Map(vec![("uri".to_owned(), uri)]) }
         });
         let kind = NodeKind::Seq(instances.collect());
-        add(result, &instances_path, Node { kind, span: list.span });
+        result.add(&instances_path, Node { kind, span: list.span });
     }
     let is_ribbon = |section: &Node| section.step("ribbon").is_some();
     sections.retain(|(name, section)| same_name(name, "spring") || !is_ribbon(section) || !is_empty(section));

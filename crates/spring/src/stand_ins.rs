@@ -2,13 +2,15 @@
 //!
 //! They are put into the lists of filters before these are read, so that `migrate` writes the result.
 
+use std::collections::HashMap;
+
 use crate::form::Form;
 use crate::limiter_bean;
 use crate::names::SKIP;
 use crate::tree::filter_lists;
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::{canonical, same_name};
-use tollgate_document::yaml::{Node, NodeKind, Span};
+use tollgate_document::yaml::{MAX_NODES, Node, NodeKind, Span};
 
 /// Section of the stand-ins.
 const SECTION: &str = "filter-beans";
@@ -30,6 +32,14 @@ const LEFT_OUT: [(&str, &str, &str); 6] = [
     ("StripContextPath", "the gateway has no servlet context", "remove it"),
 ];
 
+/// Entry of `filter-beans`.
+struct Entry {
+    name: String,
+    at: Span,
+    uses: usize,
+    stand_in: StandIn,
+}
+
 /// Stand-in for a filter.
 enum StandIn {
     /// The filter is left out.
@@ -47,26 +57,24 @@ fn leave_out(filter: &mut Node) {
 /// the gateway's own.
 pub(crate) fn apply(root: &mut Node, form: Form, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) {
     let mut stand_ins = read(root, is_own, diagnostics);
+    let mut positions: HashMap<String, usize> = HashMap::new();
+    for (at, entry) in stand_ins.iter().enumerate() {
+        positions.entry(canonical(&entry.name)).or_insert(at);
+    }
     let mut counts: Vec<(String, Span, usize)> = Vec::new();
+    let mut room = MAX_NODES;
     filter_lists(root, &mut |filters| {
         for filter in filters.iter_mut() {
             let Some((name, at)) = name(filter) else { continue };
-            if let Some(bean) = limiter_bean::of(&name, filter)
-                && let Some((_, uses, stand_in)) =
-                    stand_ins.iter_mut().find(|(replaced, ..)| same_name(replaced, &bean))
-            {
-                *uses += 1;
-                match stand_in {
-                    StandIn::Skip => leave_out(filter),
-                    StandIn::Filter(other) => limiter_bean::replace(filter, copy(other, filter.span)),
-                }
-            } else if let Some((_, uses, stand_in)) =
-                stand_ins.iter_mut().find(|(replaced, ..)| same_name(replaced, &name))
-            {
-                *uses += 1;
-                match stand_in {
-                    StandIn::Skip => leave_out(filter),
-                    StandIn::Filter(other) => *filter = copy(other, filter.span),
+            let bean = limiter_bean::of(&name, filter);
+            let of_bean = bean.and_then(|bean| positions.get(&canonical(&bean)));
+            let position = of_bean.or_else(|| positions.get(&canonical(&name)));
+            if let Some(entry) = position.and_then(|at| stand_ins.get_mut(*at)) {
+                entry.uses += 1;
+                match entry.stand_in.copy(filter.span, &mut room) {
+                    None => leave_out(filter),
+                    Some(other) if of_bean.is_some() => limiter_bean::replace(filter, other),
+                    Some(other) => *filter = other,
                 }
             } else if form == Form::Spring && LEFT_OUT.iter().any(|(known, ..)| *known == name) {
                 match counts.iter_mut().find(|(known, ..)| *known == name) {
@@ -80,10 +88,24 @@ pub(crate) fn apply(root: &mut Node, form: Form, is_own: &dyn Fn(&str) -> bool, 
         while filters.pop_if(|filter| filter.scalar() == Some(SKIP)).is_some() {}
     });
     report_left_out(&counts, diagnostics);
-    if let Some(section) = root.step(SECTION) {
-        for (name, uses, stand_in) in &stand_ins {
-            report_use(name, *uses, stand_in, section, diagnostics);
-        }
+    if room == 0 {
+        diagnostics
+            .error(
+                root.step(SECTION).map_or(Span::ROOT, |section| section.span.key()),
+                format!("the copies of `{SECTION}` have more than 250,000 values"),
+            )
+            .help("use smaller stand-ins, or fewer filters that they replace");
+    }
+    stand_ins.iter().for_each(|entry| report_use(entry, diagnostics));
+}
+
+impl StandIn {
+    /// Returns a copy of the filter at `at`, whose values are taken from `room`; `None` if the filter is left out, or if there
+    /// is no room.
+    fn copy(&self, at: Span, room: &mut usize) -> Option<Node> {
+        let Self::Filter(other) = self else { return None };
+        *room = room.saturating_sub(other.weight());
+        (*room > 0).then(|| copy(other, at))
     }
 }
 
@@ -95,18 +117,17 @@ fn report_left_out(counts: &[(String, Span, usize)], diagnostics: &mut Diagnosti
     }
 }
 
-fn report_use(name: &str, uses: usize, stand_in: &StandIn, section: &Node, diagnostics: &mut Diagnostics) {
-    let at = section.step(name).map_or(section.span, |node| node.span).key();
+fn report_use(Entry { name, at, uses, stand_in }: &Entry, diagnostics: &mut Diagnostics) {
     match stand_in {
-        _ if uses == 0 => diagnostics
+        _ if *uses == 0 => diagnostics
             .mistake(
-                at,
+                *at,
                 format!("`{SECTION}.{name}` has no effect: no route has a filter or rate limiter of that name"),
             )
             .ineffective()
             .help("remove it"),
         StandIn::Skip => {
-            diagnostics.note(at, format!("the filter `{name}` is left out, in {uses} {}", lists_of(uses)));
+            diagnostics.note(*at, format!("the filter `{name}` is left out, in {uses} {}", lists_of(*uses)));
         }
         StandIn::Filter(_) => {}
     }
@@ -117,7 +138,7 @@ fn lists_of(count: usize) -> &'static str {
 }
 
 /// Reads the section.
-fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) -> Vec<(String, usize, StandIn)> {
+fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostics) -> Vec<Entry> {
     let mut stand_ins = Vec::new();
     for (name, node) in root.step(SECTION).and_then(Node::entries).unwrap_or_default() {
         if is_own(name) {
@@ -129,14 +150,15 @@ fn read(root: &Node, is_own: &dyn Fn(&str) -> bool, diagnostics: &mut Diagnostic
                 .help("remove it here, or remove the filter from the routes");
             continue;
         }
-        match stand_in(node) {
-            Ok(stand_in) => stand_ins.push((name.clone(), 0, stand_in)),
-            Err(NoStandIn(at)) => {
+        // A stand-in that cannot be read keeps references to its name from being reported as unknown.
+        let (uses, stand_in) = stand_in(node).map_or_else(
+            |NoStandIn(at)| {
                 diagnostics.error(at, format!("`{SECTION}.{name}` is no stand-in for a filter")).help(EXAMPLE);
-                // Keeps references to the name from being reported as unknown.
-                stand_ins.push((name.clone(), 1, StandIn::Skip));
-            }
-        }
+                (1, StandIn::Skip)
+            },
+            |stand_in| (0, stand_in),
+        );
+        stand_ins.push(Entry { name: name.clone(), at: node.span.key(), uses, stand_in });
     }
     stand_ins
 }

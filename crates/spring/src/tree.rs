@@ -7,7 +7,7 @@ use crate::source::dotted;
 use crate::source::merge::{self, Replaced, Source};
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::{canonical, same_name};
-use tollgate_document::yaml::{Node, NodeKind};
+use tollgate_document::yaml::{NameIndex, Node, NodeKind};
 
 /// Returns the node at `path` below `node`, keys in any spelling.
 pub(super) fn find<'n>(node: &'n mut Node, path: &[&str]) -> Option<&'n mut Node> {
@@ -30,7 +30,29 @@ pub(super) fn take(node: &mut Node, path: &[&str]) -> Option<Node> {
 
 /// Merges `value` into `root` at `path`.
 pub(super) fn add(root: &mut Node, path: &[&str], value: Node) {
-    dotted::merge(root, dotted::nested(path.iter().copied(), value));
+    Additions::to(root).add(path, value);
+}
+
+/// A tree to which many values are added, each in constant time.
+pub(super) struct Additions<'r> {
+    root: &'r mut Node,
+    names: NameIndex,
+}
+
+impl<'r> Additions<'r> {
+    pub(super) fn to(root: &'r mut Node) -> Self {
+        Self { root, names: NameIndex::relaxed() }
+    }
+
+    /// Merges `value` into the tree at `path`.
+    pub(super) fn add(&mut self, path: &[&str], value: Node) {
+        dotted::merge_indexed(self.root, dotted::nested(path.iter().copied(), value), &mut self.names, Form::Own);
+    }
+
+    /// Returns true if there is a value at `path`.
+    pub(super) fn has(&mut self, path: &[&str]) -> bool {
+        self.names.follow(self.root, path).is_some()
+    }
 }
 
 /// Adds an empty value at `path` below `node`, at the place where the nearest section begins, and returns it. `None` if that key is
@@ -86,7 +108,7 @@ pub(super) fn filter_lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node
 pub(super) fn merge_ours(root: &mut Node, mut own: Node, replaced: &mut Replaced, diagnostics: &mut Diagnostics) {
     let routes = take(&mut own, &["routes"]);
     let source = Source { form: Form::Own, is_of_profile: false };
-    replaced.merge(root, own, "", source, diagnostics);
+    replaced.merge((root, &mut NameIndex::relaxed()), own, "", source, diagnostics);
     let Some(mut routes) = routes else { return };
     replaced.report(&routes, diagnostics);
     let (Some(Node { kind: NodeKind::Seq(known), .. }), NodeKind::Seq(more)) =

@@ -1,5 +1,7 @@
 //! Header edits, and parsing of header names and hosts.
 
+use std::collections::HashMap;
+
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Request};
 use tollgate_routing::host_form;
@@ -124,9 +126,11 @@ impl RequestHeader {
         pairs: impl IntoIterator<Item = (&'p str, &'p str)>,
     ) -> Result<Self, EditError> {
         let mut headers: Vec<(HeaderName, Vec<Value>)> = Vec::new();
+        let mut positions: HashMap<HeaderName, usize> = HashMap::new();
         for (name, value) in pairs {
             let (name, value) = parse_pair(name, value)?;
-            match headers.iter_mut().find(|(added, _)| *added == name) {
+            let position = *positions.entry(name.clone()).or_insert(headers.len());
+            match headers.get_mut(position) {
                 Some((_, values)) => values.push(value),
                 None => headers.push((name, vec![value])),
             }

@@ -1,6 +1,8 @@
 //! Comments that accept the warnings that the new file inherits from its source, and the settings of the source that our own
 //! form refuses because Spring ignores them.
 
+use std::collections::{BTreeSet, HashMap};
+
 use crate::diagnostics::{ACCEPTED, Diagnostic, Severity};
 use crate::load::parse;
 
@@ -28,12 +30,15 @@ pub(super) fn accept(mut yaml: String, env: &dyn Fn(&str) -> Option<String>) -> 
 
 fn with_comments(yaml: &str, warnings: &[&Diagnostic]) -> String {
     let mut out = String::with_capacity(yaml.len() + warnings.len() * 100);
+    let mut by_line: HashMap<usize, Vec<&str>> = HashMap::new();
+    // A message is one line unless a value in it is not; such a warning stays.
+    for warning in warnings.iter().filter(|warning| !warning.message.contains(['\n', '\r'])) {
+        let lines: BTreeSet<usize> = warning.also.iter().copied().chain([warning.line]).collect();
+        lines.into_iter().for_each(|line| by_line.entry(line).or_default().push(&warning.message));
+    }
     let accept = |indent: &str, number: usize, out: &mut String| {
-        for warning in warnings.iter().filter(|warning| warning.line == number || warning.also.contains(&number)) {
-            // A message is one line unless a value in it is not; such a warning stays.
-            if !warning.message.contains(['\n', '\r']) {
-                out.push_str(&format!("{indent}# {ACCEPTED} {}\n", warning.message));
-            }
+        for message in by_line.get(&number).into_iter().flatten() {
+            out.push_str(&format!("{indent}# {ACCEPTED} {message}\n"));
         }
     };
     accept("", 0, &mut out);

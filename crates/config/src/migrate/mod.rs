@@ -181,9 +181,8 @@ impl Rewriting<'_> {
 
     /// Returns the reason if the setting at `span` has no effect.
     fn ineffective(&self, span: Span) -> Option<String> {
-        let is_it = |known: &Span| known.node == span.node && known.argument == 0;
-        let reason = self.facts.ineffective.iter().find(|(known, _)| is_it(known)).map(|(_, why)| why.clone());
-        reason.or_else(|| self.facts.unknown.iter().any(is_it).then(|| "has no meaning here".to_owned()))
+        let reason = self.facts.ineffective.get(&(span.node, 0)).cloned();
+        reason.or_else(|| self.facts.unknown.contains(&span.node).then(|| "has no meaning here".to_owned()))
     }
 
     /// Rewrites `redis`, with Spring's TLS bundle as files.

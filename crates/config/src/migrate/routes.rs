@@ -99,9 +99,9 @@ impl Rewriting<'_> {
         let mut item = self.item(node);
         if let Value::Scalar(text) = &mut item.value {
             // From the first argument without effect on, none has an effect.
-            let extra = self.facts.ineffective.iter().find(|(at, _)| at.node == span.node && at.argument > 0);
-            if let Some((at, why)) = extra {
-                *text = without_arguments(text, usize::from(at.argument) - 1);
+            let extra = self.facts.ineffective.range((span.node, 1)..=(span.node, u8::MAX)).next();
+            if let Some(((_, argument), why)) = extra {
+                *text = without_arguments(text, usize::from(*argument) - 1);
                 let why = why.clone();
                 item.note(format!("Changed: {why}."));
             }

@@ -39,8 +39,9 @@ pub(crate) fn check(
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Route>, Vec<Predicate>) {
     let &RouteSections { root, raw, upstreams, .. } = sections;
-    let nodes = items(root.step("routes"));
-    let default_filters = filter_list(root.step("default-filters"), filters, diagnostics);
+    let (nodes, defaults) = (items(root.step("routes")), root.step("default-filters"));
+    let nodes = if multiply(defaults, nodes.len(), diagnostics) { &[] } else { nodes };
+    let default_filters = filter_list(defaults, filters, diagnostics);
     let predicates = filters.limiters.predicates;
     let unlogged = root.step("access-log").and_then(|node| node.step("exclude"));
     let unlogged = predicate_list(unlogged, predicates, diagnostics);
@@ -86,6 +87,37 @@ fn report_covered(routes: &[(Route, Span)], diagnostics: &mut Diagnostics) {
     }
 }
 
+/// Filters of one route at most, with the default ones: each is compared with those before it.
+const MAX_FILTERS: usize = 1_000;
+/// Values of the default filters of all routes at most: each route has its own copy.
+const MAX_DEFAULTS: usize = 2_000_000;
+
+/// Reports default filters that are too large for this number of routes; returns true for such.
+fn multiply(defaults: Option<&Node>, routes: usize, diagnostics: &mut Diagnostics) -> bool {
+    let Some((list, values)) = defaults.map(|list| (list, list.weight())) else { return false };
+    let is_too_much = values.saturating_mul(routes) > MAX_DEFAULTS;
+    if is_too_much {
+        diagnostics
+            .error(
+                list.span.key(),
+                format!("`default-filters` have {values} values, {routes} times: more than 2,000,000 for all routes"),
+            )
+            .help("write them for the routes that need them; plans may be in Redis; 32 bytes of text count as a value");
+    }
+    is_too_much
+}
+
+/// Reports a route with too many filters, `defaults` of which are default ones; returns true for such.
+fn has_too_many_filters(node: &Node, defaults: usize, diagnostics: &mut Diagnostics) -> bool {
+    let filters = defaults + items(node.step("filters")).len();
+    if filters > MAX_FILTERS {
+        diagnostics
+            .error(node.span, format!("the route has {filters} filters, with `default-filters`"))
+            .help("a route has at most 1,000");
+    }
+    filters > MAX_FILTERS
+}
+
 /// Reads the routes in the order of the file, with the places of their ids.
 fn read_all(
     nodes: &[Node],
@@ -97,6 +129,9 @@ fn read_all(
     let mut ids: HashMap<String, Span> = HashMap::new();
     let mut routes = Vec::with_capacity(nodes.len());
     for (position, node) in nodes.iter().enumerate() {
+        if has_too_many_filters(node, context.default_filters.len(), diagnostics) {
+            continue;
+        }
         let mark = diagnostics.mark();
         let route = RouteReader { node, position, context }.read(diagnostics);
         if !fails_on_errors && diagnostics.demote_errors(mark) {

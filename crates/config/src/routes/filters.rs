@@ -1,5 +1,6 @@
 //! The filters of one route together: their order, and how they influence each other.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tollgate_filters::context::Condition;
@@ -81,32 +82,43 @@ fn count_conditions(filters: &[ListedFilter<'_>], id: &str, id_at: Span, diagnos
     }
 }
 
-/// Reports variables of a filter that no pattern of its route sets.
+/// Reports variables of filters that no pattern of their route sets.
 pub(super) fn check_variables(
-    listed: &ListedFilter<'_>,
+    filters: &[ListedFilter<'_>],
     predicates: &[Predicate],
     route: &str,
     diagnostics: &mut Diagnostics,
 ) {
     let set: Vec<&str> = predicates.iter().flat_map(Predicate::variable_names).collect();
-    let spec = &listed.spec;
-    for name in listed.filter.properties().variables.into_iter().filter(|name| !set.contains(name)) {
-        let arg = spec.args.iter().find(|arg| names_variable(&arg.value, name));
-        let at = arg.map_or(spec.span, |arg| arg.span);
-        let outcome = listed.filter.without_variable();
-        let message = format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}");
-        let help = diagnostics.mistake(at, message);
-        match set.is_empty() {
-            true => help.help(format!("`Path=/{{{name}}}/**` sets it")),
-            false => help.suggest(name, &set),
+    let names: HashSet<&str> = set.iter().copied().collect();
+    for ListedFilter { filter, spec } in filters {
+        let unset: Vec<&str> = filter.properties().variables.into_iter().filter(|name| !names.contains(name)).collect();
+        if unset.is_empty() {
+            continue;
+        }
+        let mut places: HashMap<&str, Span> = HashMap::new();
+        for arg in &spec.args {
+            for name in variables(&arg.value) {
+                places.entry(name).or_insert(arg.span);
+            }
+        }
+        for name in unset {
+            let at = places.get(name).copied().unwrap_or(spec.span);
+            let outcome = filter.without_variable();
+            let message = format!("no `Path` or `Host` of route `{route}` has the variable `{{{name}}}`: {outcome}");
+            let help = diagnostics.mistake(at, message);
+            match set.is_empty() {
+                true => help.help(format!("`Path=/{{{name}}}/**` sets it")),
+                false => help.suggest(name, &set),
+            }
         }
     }
 }
 
-/// Returns true if `text` has the variable `name`: `{id}`, not `{idx}`.
-fn names_variable(text: &str, name: &str) -> bool {
-    let is_end = |behind: &str| behind.starts_with(|c: char| !(c.is_alphanumeric() || "_$-".contains(c)));
-    text.split('{').skip(1).any(|behind| behind.strip_prefix(name).is_some_and(is_end))
+/// Returns the names of the variables in `text`: `id` of `{id}` and of `{id:x}`.
+fn variables(text: &str) -> impl Iterator<Item = &str> {
+    let is_end = |c: char| !(c.is_alphanumeric() || "_$-".contains(c));
+    text.split('{').skip(1).filter_map(move |behind| Some(&behind[..behind.find(is_end)?]))
 }
 
 /// Keeps only the last cache of a route. Of several caches, only the first would respond.
@@ -246,10 +258,10 @@ mod tests {
     #[test]
     fn a_variable_is_found_by_its_whole_name() {
         for text in ["/{id}", "a {b} {id}", "{id:x}"] {
-            assert!(names_variable(text, "id"), "{text}");
+            assert!(variables(text).any(|name| name == "id"), "{text}");
         }
         for text in ["/{idx}", "{id_a}", "{id-a}", "id}", "{id", "{xid}"] {
-            assert!(!names_variable(text, "id"), "{text}");
+            assert!(variables(text).all(|name| name != "id"), "{text}");
         }
     }
 }

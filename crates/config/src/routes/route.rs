@@ -180,7 +180,7 @@ impl<'r> RouteReader<'r> {
             context.filters.forwards.borrow_mut().push((uri.span, path.to_string()));
         }
         if is_complete {
-            merged.iter().for_each(|listed| route_filters::check_variables(listed, &predicates, &id, diagnostics));
+            route_filters::check_variables(&merged, &predicates, &id, diagnostics);
             route_filters::warn_of_conditions(&merged, context.default_filters, (&id, &predicates), diagnostics);
             if let (Some(resolver), Some(uri)) = (target.as_ref().and_then(Target::key_resolver), uri) {
                 balance::report_missing_variables(resolver, &predicates, uri.span, diagnostics);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{parse, steps};
 
-fn lines(head: &str, count: usize, line: impl Fn(usize) -> String) -> String {
+pub(super) fn lines(head: &str, count: usize, line: impl Fn(usize) -> String) -> String {
     (0..count).fold(head.to_owned(), |mut text, at| {
         let _ = writeln!(text, "{}", line(at));
         text
@@ -28,7 +28,7 @@ const PLANS: &str = "routes:
 const LIMITER: &str = "{name: RequestRateLimiter, args: {key-resolver: ip, replenish-rate: 100, burst-capacity: 200}}";
 
 /// Checks that a file of ten times the size takes at most about ten times as many steps.
-fn grows_linearly(name: &str, text: impl Fn(usize) -> String) {
+pub(super) fn grows_linearly(name: &str, text: impl Fn(usize) -> String) {
     let count = |size: usize| {
         let text = text(size);
         steps::of(|| {
@@ -37,7 +37,7 @@ fn grows_linearly(name: &str, text: impl Fn(usize) -> String) {
         })
     };
     let (usual, tenfold) = (count(100), count(1_000));
-    assert!(tenfold <= 12 * usual, "{usual} steps, ten times the size: {tenfold}");
+    assert!(tenfold <= 12 * usual, "{usual} steps, ten times the size: {tenfold}: {}", text(1));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::yaml::alias::text_nodes;
 use crate::yaml::key::same_name;
 use crate::yaml::span::Span;
 
@@ -105,6 +106,16 @@ impl Node {
             NodeKind::Null | NodeKind::Scalar(_) => 0,
             NodeKind::Seq(items) => items.iter().map(Self::count).sum(),
             NodeKind::Map(entries) => entries.iter().map(|(_, value)| value.count()).sum(),
+        }
+    }
+
+    /// Returns the number of values, in which each 32 bytes of text count as one more: what copies of the value take.
+    pub fn weight(&self) -> usize {
+        1 + match &self.kind {
+            NodeKind::Null => 0,
+            NodeKind::Scalar(text) => text_nodes(text),
+            NodeKind::Seq(items) => items.iter().map(Self::weight).sum(),
+            NodeKind::Map(entries) => entries.iter().map(|(key, value)| text_nodes(key) + value.weight()).sum(),
         }
     }
 

@@ -1,5 +1,8 @@
 //! The refill of a token bucket in whole numbers.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 use parking_lot::RwLock;
@@ -34,6 +37,8 @@ pub(crate) struct Flow {
 /// A bucket in memory stores the 4-byte index of the flow under which its tokens were spent, instead of 28 bytes. The
 /// list grows by one entry per distinct configured rule, and by one per pair of a rule and a larger burst of another rule.
 static FLOWS: RwLock<Vec<Flow>> = RwLock::new(Vec::new());
+/// Indices of the flows, by the flow with the index 0: a file may have 60,000 rules.
+static IDS: LazyLock<RwLock<HashMap<Flow, u32>>> = LazyLock::new(RwLock::default);
 
 impl Flow {
     /// Units per token of a rule with a period of a second and ticks of a microsecond.
@@ -76,16 +81,17 @@ impl Flow {
 
     /// Returns this flow with the id of an equal flow, or with a new id.
     pub(crate) fn interned(self) -> Self {
-        let equal = |flows: &[Self]| flows.iter().find(|flow| Self { id: self.id, ..**flow } == self).copied();
-        if let Some(flow) = equal(&FLOWS.read()) {
-            return flow;
+        let equal = Self { id: 0, ..self };
+        if let Some(id) = IDS.read().get(&equal) {
+            return Self { id: *id, ..self };
         }
-        let mut flows = FLOWS.write();
-        equal(&flows).unwrap_or_else(|| {
-            let flow = Self { id: flows.len() as u32, ..self };
-            flows.push(flow);
-            flow
-        })
+        let id = *IDS.write().entry(equal).or_insert_with(|| {
+            let mut flows = FLOWS.write();
+            let id = flows.len() as u32;
+            flows.push(Self { id, ..self });
+            id
+        });
+        Self { id, ..self }
     }
 
     /// Returns all flows by their id.

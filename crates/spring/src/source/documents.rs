@@ -165,8 +165,6 @@ struct Layer {
     node: Node,
     names: NameIndex,
     is_of_profile: bool,
-    /// Folder of which the layer joins the parts.
-    folder: Option<usize>,
 }
 
 /// Merges the documents that `profiles` select, later ones over earlier ones. Those of a folder are joined before.
@@ -194,21 +192,24 @@ pub fn join(
             ));
     }
     let mut layers: Vec<Layer> = Vec::new();
+    // Positions of the layers that join the parts of a folder.
+    let mut of_folders: HashMap<usize, usize> = HashMap::new();
     for (document, _) in documents.into_iter().zip(counts).filter(|(_, counts)| *counts) {
         let is_of_profile = document.is_of_profile || condition(&document.node).is_some();
         import_reports::document(&document.node, document.id, &text.imports, diagnostics);
         let folder = text.folder_of(document.id.file).filter(|_| !is_of_profile);
-        match layers.iter_mut().find(|layer| folder.is_some() && layer.folder == folder) {
+        let position = folder.map_or(layers.len(), |folder| *of_folders.entry(folder).or_insert(layers.len()));
+        match layers.get_mut(position) {
             Some(layer) => parts::join(&mut layer.node, &mut layer.names, document.node, "", diagnostics),
-            None => layers.push(Layer { node: document.node, names: NameIndex::relaxed(), is_of_profile, folder }),
+            None => layers.push(Layer { node: document.node, names: NameIndex::relaxed(), is_of_profile }),
         }
     }
     let mut layers = layers.into_iter();
-    let Some(Layer { node: mut whole, .. }) = layers.next() else {
+    let Some(Layer { node: mut whole, mut names, .. }) = layers.next() else {
         return Node { span: diagnostics.root, kind: NodeKind::Map(Vec::new()) };
     };
     for Layer { node, is_of_profile, .. } in layers {
-        replaced.merge(&mut whole, node, "", Source { form, is_of_profile }, diagnostics);
+        replaced.merge((&mut whole, &mut names), node, "", Source { form, is_of_profile }, diagnostics);
     }
     whole
 }

@@ -152,13 +152,14 @@ pub fn drop_own_values(node: &mut Node) {
     }
 }
 
-/// Merges a text and a map: `under` becomes the map, with the text as its [`OWN_VALUE`]. Returns false, with both
-/// unchanged, if `under` and `over` are anything else.
-pub(super) fn keep_own_value(under: &mut Node, over: &mut Node) -> bool {
+/// Merges a text and a map: `under`, whose names are `names`, becomes the map, with the text as its [`OWN_VALUE`]. Returns
+/// false, with both unchanged, if `under` and `over` are anything else.
+pub(super) fn keep_own_value(under: &mut Node, over: &mut Node, names: &mut NameIndex) -> bool {
     let is_value = |node: &Node| matches!(node.kind, NodeKind::Scalar(_));
     let has_parts = |node: &Node| matches!(&node.kind, NodeKind::Map(entries) if !entries.is_empty());
     if is_value(under) && has_parts(over) {
         std::mem::swap(under, over);
+        names.clear();
         if let NodeKind::Map(entries) = &under.kind
             && entries.iter().any(|(key, _)| key == OWN_VALUE)
         {
@@ -168,8 +169,10 @@ pub(super) fn keep_own_value(under: &mut Node, over: &mut Node) -> bool {
         return false;
     }
     if let NodeKind::Map(entries) = &mut under.kind {
-        entries.retain(|(key, _)| key != OWN_VALUE);
-        entries.push((OWN_VALUE.to_owned(), over.clone()));
+        match names.find(entries, OWN_VALUE).and_then(|at| entries.get_mut(at)) {
+            Some((_, own)) => *own = over.clone(),
+            None => entries.push((OWN_VALUE.to_owned(), over.clone())),
+        }
     }
     true
 }
@@ -181,9 +184,8 @@ pub fn merge(under: &mut Node, over: Node) {
 
 /// Merges as [`merge`] does; `names` are those of `under`. If a key of a Spring file has both a text and nested keys, the text
 /// stays as the [`OWN_VALUE`], and nothing replaces no map.
-fn merge_indexed(under: &mut Node, mut over: Node, names: &mut NameIndex, form: Form) {
-    if form == Form::Spring && keep_own_value(under, &mut over) {
-        names.clear();
+pub(crate) fn merge_indexed(under: &mut Node, mut over: Node, names: &mut NameIndex, form: Form) {
+    if form == Form::Spring && keep_own_value(under, &mut over, names) {
         return;
     }
     match (&mut under.kind, over.kind) {

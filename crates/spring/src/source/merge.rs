@@ -40,27 +40,26 @@ struct Replacement {
 }
 
 impl Replaced {
-    /// Merges `over` into `under` at `path`. Reports a text in place of a map, and a map in place of a text; a Spring file keeps
+    /// Merges `over` into `under` at `path`, whose names are `names`. Reports a text in place of a map, and a map in place of a text; a Spring file keeps
     /// both. An empty value does not replace a map, as in Spring.
     pub fn merge(
         &mut self,
-        under: &mut Node,
+        (under, names): (&mut Node, &mut NameIndex),
         mut over: Node,
         path: &str,
         source: Source,
         diagnostics: &mut Diagnostics,
     ) {
-        if source.form == Form::Spring && dotted::keep_own_value(under, &mut over) {
+        if source.form == Form::Spring && dotted::keep_own_value(under, &mut over, names) {
             return;
         }
         match (&mut under.kind, over.kind) {
             (NodeKind::Map(entries), NodeKind::Map(more)) => {
-                let mut names = NameIndex::relaxed();
                 for (key, value) in more {
-                    match names.find(entries, &key).and_then(|at| entries.get_mut(at)) {
-                        Some((name, old)) => {
+                    match names.find(entries, &key).and_then(|at| Some((at, entries.get_mut(at)?))) {
+                        Some((at, (name, old))) => {
                             let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                            self.merge(old, value, &path, source, diagnostics);
+                            self.merge((old, names.below(at)), value, &path, source, diagnostics);
                         }
                         None => entries.push((key, value)),
                     }
@@ -68,6 +67,7 @@ impl Replaced {
             }
             (NodeKind::Map(entries), kind) if !entries.is_empty() && is_empty(&kind) => {}
             (_, kind) => {
+                names.clear();
                 let old = std::mem::replace(under, Node { span: over.span, kind });
                 self.add(path, old, under, source.is_of_profile, diagnostics);
             }

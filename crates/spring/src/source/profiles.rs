@@ -1,5 +1,7 @@
 //! Active profiles, and the documents and files that they select.
 
+use std::collections::{HashMap, HashSet};
+
 use crate::source::expansion::{Budget, Lookup, Value};
 use crate::source::placeholder;
 use tollgate_document::diagnostics::Diagnostics;
@@ -18,7 +20,10 @@ const PLATFORMS: [(&str, &str); 3] =
 
 /// The active profiles, in the order in which they were named.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Profiles(Vec<String>);
+pub struct Profiles {
+    names: Vec<String>,
+    known: HashSet<String>,
+}
 
 impl Profiles {
     /// Returns the profiles of `SPRING_PROFILES_ACTIVE`, or else of `spring.profiles.active` in a document without a
@@ -47,18 +52,26 @@ impl Profiles {
             let default = from_environment("SPRING_PROFILES_DEFAULT").or_else(|| setting_text("default"));
             wanted = default.unwrap_or_else(|| vec![DEFAULT.to_owned()]);
         }
-        let mut active = Vec::new();
-        let group = |name: &str| {
-            let members = plain().filter_map(|document| setting(document, &["group", name])).next_back();
-            members.map(names).unwrap_or_default()
-        };
-        wanted.iter().for_each(|name| add(name, &group, &mut active, 0));
-        Self(active)
+        let groups = plain().filter_map(|document| setting(document, &["group"])?.entries()).flatten();
+        let groups: HashMap<String, &Node> = groups.map(|(name, members)| (canonical(name), members)).collect();
+        let mut active = Self { names: Vec::new(), known: HashSet::new() };
+        wanted.iter().for_each(|name| active.add(name, &groups, 0));
+        active
     }
 
     /// Returns the active profiles.
     pub fn names(&self) -> &[String] {
-        &self.0
+        &self.names
+    }
+
+    /// Adds a profile and the members of its group.
+    fn add(&mut self, name: &str, groups: &HashMap<String, &Node>, depth: usize) {
+        if depth > MAX_DEPTH || !self.known.insert(name.to_owned()) {
+            return;
+        }
+        self.names.push(name.to_owned());
+        let members = groups.get(&canonical(name)).map(|members| names(members)).unwrap_or_default();
+        members.iter().for_each(|member| self.add(member, groups, depth + 1));
     }
 
     /// Returns true if `document` is selected. `profile`, which the name of its file tells, counts as active in it. Reports a
@@ -89,7 +102,7 @@ impl Profiles {
         }
         let mut holds = false;
         let expressions = names(condition);
-        let active: Vec<String> = self.0.iter().cloned().chain(profile.map(str::to_owned)).collect();
+        let active = |name: &str| self.known.contains(name) || profile == Some(name);
         for expression in &expressions {
             match holds_for(expression, &active) {
                 Ok(held) => holds |= held,
@@ -106,15 +119,6 @@ impl Profiles {
         }
         holds
     }
-}
-
-/// Adds a profile and the members of its group.
-fn add(name: &str, group: &dyn Fn(&str) -> Vec<String>, active: &mut Vec<String>, depth: usize) {
-    if depth > MAX_DEPTH || active.iter().any(|known| known == name) {
-        return;
-    }
-    active.push(name.to_owned());
-    group(name).iter().for_each(|member| add(member, group, active, depth + 1));
 }
 
 /// Returns the condition of a document: `spring.config.activate.on-profile`, or `spring.profiles` as before Spring
@@ -157,13 +161,13 @@ fn is_platform(name: &str, env: &dyn Fn(&str) -> Option<String>) -> bool {
 }
 
 /// Evaluates a profile expression: names, `!`, `&`, `|` and parentheses. `&` beside `|` needs parentheses.
-fn holds_for(expression: &str, active: &[String]) -> Result<bool, &'static str> {
+fn holds_for(expression: &str, active: &dyn Fn(&str) -> bool) -> Result<bool, &'static str> {
     let mut rest = expression.trim();
     let holds = any_or_all(&mut rest, active, 0)?;
     if rest.is_empty() { Ok(holds) } else { Err("a parenthesis is closed that was not opened") }
 }
 
-fn any_or_all(rest: &mut &str, active: &[String], depth: usize) -> Result<bool, &'static str> {
+fn any_or_all(rest: &mut &str, active: &dyn Fn(&str) -> bool, depth: usize) -> Result<bool, &'static str> {
     if depth > MAX_DEPTH {
         return Err("it is nested too deep");
     }
@@ -181,7 +185,7 @@ fn any_or_all(rest: &mut &str, active: &[String], depth: usize) -> Result<bool, 
     Ok(holds)
 }
 
-fn term(rest: &mut &str, active: &[String], depth: usize) -> Result<bool, &'static str> {
+fn term(rest: &mut &str, active: &dyn Fn(&str) -> bool, depth: usize) -> Result<bool, &'static str> {
     if let Some(after) = rest.strip_prefix('!') {
         *rest = after.trim_start();
         return if depth > MAX_DEPTH { Err("it is nested too deep") } else { Ok(!term(rest, active, depth + 1)?) };
@@ -199,7 +203,7 @@ fn term(rest: &mut &str, active: &[String], depth: usize) -> Result<bool, &'stat
         return Err("a name or a sign is missing");
     }
     *rest = after;
-    Ok(active.iter().any(|profile| profile == name))
+    Ok(active(name))
 }
 
 #[cfg(test)]
@@ -209,7 +213,7 @@ mod tests {
 
     #[test]
     fn expressions_support_not_and_or_and_parentheses() {
-        let active = ["prod".to_owned(), "eu".to_owned()];
+        let active = |name: &str| ["prod", "eu"].contains(&name);
         for (expression, expected) in [
             ("prod", Some(true)),
             ("dev", Some(false)),

@@ -91,6 +91,13 @@ pub(crate) struct RawBreaker {
     pub(crate) ignore_exception_predicate: Option<NodeRef>,
 }
 
+impl RawBreaker {
+    /// Returns the number of Java exceptions that it names.
+    pub(super) fn classes(&self) -> usize {
+        [&self.record_exceptions, &self.ignore_exceptions].into_iter().flatten().map(Vec::len).sum()
+    }
+}
+
 /// Window of the statistics.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]

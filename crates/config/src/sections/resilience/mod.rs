@@ -36,6 +36,8 @@ pub(crate) struct RawResilience {
     pub(crate) enabled: Option<Spanned<bool>>,
 }
 
+/// Java exceptions that an entry of `configs` names at most.
+const MAX_CLASSES: usize = 100;
 /// resilience4j's default time limit.
 const TIME_LIMIT: Duration = Duration::from_secs(1);
 
@@ -61,13 +63,20 @@ impl Resilience {
                 .help("remove it");
         }
         let breakers = &raw.circuitbreaker;
+        let (none, mut configs) = (BTreeMap::new(), &breakers.configs);
+        if let Some(config) = configs.values().find(|config| config.classes() > MAX_CLASSES) {
+            diagnostics
+                .error(config.span.key(), format!("{} exceptions, of which each instance has a copy", config.classes()))
+                .help("an entry of `configs` names at most 100");
+            configs = &none;
+        }
         let mut instances = breakers.backends.clone();
         instances.extend(breakers.instances.clone());
         let places = instances.iter().map(|(name, at)| (name.clone(), at.span.key())).collect();
         let limiters = &raw.timelimiter;
         Self {
-            breakers: resolved(&instances, &breakers.configs, diagnostics, breaker::check),
-            default_breaker: breaker::check(&inherited("default", &breakers.configs, diagnostics), diagnostics),
+            breakers: resolved(&instances, configs, diagnostics, breaker::check),
+            default_breaker: breaker::check(&inherited("default", configs, diagnostics), diagnostics),
             limits: resolved(&limiters.instances, &limiters.configs, diagnostics, time_limit),
             default_limit: time_limit(&inherited("default", &limiters.configs, diagnostics), diagnostics),
             is_unlimited: raw.disable_time_limiter.get(),

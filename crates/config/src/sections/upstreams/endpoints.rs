@@ -1,5 +1,6 @@
 //! `upstreams.NAME.endpoints`: a list of servers.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use http::Uri;
@@ -94,11 +95,12 @@ pub(super) fn check(
             .reported_with("write `endpoints: [\"http://host:port\"]`"));
     }
     let mut endpoints: Vec<ListedEndpoint> = Vec::with_capacity(list.len());
+    let mut known = HashSet::new();
     let mut result = Ok(());
     for entry in &list.value {
         match one_endpoint(entry, diagnostics) {
             Err(reported) => result = Err(reported),
-            Ok((endpoint, at)) if endpoints.iter().any(|other| other.address == endpoint.address) => {
+            Ok((endpoint, at)) if !known.insert(endpoint.address.clone()) => {
                 diagnostics
                     .mistake(at, format!("duplicate endpoint `{}`", endpoint.address))
                     .help("remove it; `weight: 2` doubles its share");

@@ -5,6 +5,7 @@ mod misspelled;
 mod names;
 mod texts;
 mod unknown;
+mod urls;
 mod values;
 mod walk;
 
@@ -214,7 +215,7 @@ pub(super) fn of_resolved(root: &Node, named: BTreeMap<String, String>) -> Vec<S
 /// Returns a part of a message without the passwords of its URLs.
 fn without_passwords(part: &str) -> String {
     let (mut masked, mut passwords) = (part.to_owned(), Vec::new());
-    texts::find_urls(part, &mut passwords);
+    urls::find_urls(part, &mut passwords);
     passwords.into_iter().rev().for_each(|range| masked.replace_range(range, MASK));
     masked
 }

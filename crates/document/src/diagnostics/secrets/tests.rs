@@ -261,3 +261,25 @@ fn unknown_names_are_masked_as_the_suggested_ones() {
     let shown = secrets.mask_message("found `abc`", Some((0..15, 0)), &SecretValues::default());
     assert_eq!(shown, "found `****`");
 }
+
+/// A part that reaches the end of its text is one secret, not one for each sign within it.
+#[test]
+fn secrets_of_a_long_text_are_no_longer_than_the_text() {
+    for part in [
+        "?password=x",
+        "password:",
+        "X-Key: a ",
+        "AddRequestHeader=Authorization, x ",
+        "user:secret@host,",
+        "jdbc:oracle:thin:user/secret@//host ",
+        "redis://:secret ",
+        ":",
+        "=",
+        "password=abc ",
+    ] {
+        let text = part.repeat(1_000);
+        let secrets = Secrets::of(&file(&format!("x: '{text}'\n")), &UnknownNames::default());
+        let length: usize = secrets.all.iter().map(|secret| secret.text.len()).sum();
+        assert!(length <= 40 * text.len(), "{part}: {length} bytes of secrets in {} bytes", text.len());
+    }
+}

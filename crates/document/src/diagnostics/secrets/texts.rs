@@ -8,6 +8,7 @@ use super::names::{
     self, NO_SECRET_KEYS, SECRET_KEYS, SECRET_NAMES, ValueKind, is_secret_name, is_secret_word, letters,
 };
 use super::unknown::UnknownNames;
+use super::urls::{SEPARATOR, find_urls_without_host};
 use crate::yaml::key::canonical;
 
 /// Filter whose shortcut is a list of names with values: `X-Token:secret`.
@@ -25,6 +26,10 @@ pub const NAMED_VALUES: [&str; 10] = [
     "setrequestheader",
     "setresponseheader",
 ];
+/// Bytes in which the name of a predicate or filter is looked for.
+const LONGEST_NAME: usize = 256;
+/// Shortcuts of one text whose arguments are read. Behind them, the whole text is secret.
+const MAX_SHORTCUTS: usize = 32;
 /// Keys that stand before a name, not a secret: `cookie:session` is a key resolver, `RequireToken` a filter.
 const NO_SECRETS: [&str; 2] = ["cookie", "requiretoken"];
 
@@ -78,7 +83,15 @@ pub(super) fn find_shortcuts(text: &str, unknown: &UnknownNames, found: &mut Vec
     // The `=` behind the name may be missing.
     let first = text.char_indices().find(|(_, c)| !c.is_alphanumeric() && *c != '=');
     let ends = first.into_iter().chain(text.match_indices('=').map(|(at, _)| (at, '=')));
-    for (at, sign) in ends.filter(|(at, _)| has_named_value(&text[..*at], unknown)) {
+    // A longer text before the sign has no name at its end that is not within its last bytes.
+    let before = |at: usize| (at.saturating_sub(LONGEST_NAME)..=at).find_map(|start| text.get(start..at));
+    for (number, (at, sign)) in
+        ends.filter(|(at, _)| has_named_value(before(*at).unwrap_or_default(), unknown)).enumerate()
+    {
+        if number == MAX_SHORTCUTS {
+            found.push(at..text.len());
+            return;
+        }
         let behind = &text[at + sign.len_utf8()..];
         let from = text.len() - behind.trim_start_matches(|c: char| !c.is_alphanumeric()).len();
         let mut in_arguments = Vec::new();
@@ -136,85 +149,6 @@ fn is_network(text: &str) -> bool {
     is_range || has_form && (text.contains('/') || text.contains("::") || address.parse::<IpAddr>().is_ok())
 }
 
-/// Finds passwords of the URLs of a value: `scheme://user:password@host`. All signs before the last `@` of a URL may be of the
-/// password.
-pub(super) fn find_urls(text: &str, found: &mut Vec<Range<usize>>) {
-    for (start, url) in urls(text) {
-        found.extend(password(url).map(|range| start + range.start..start + range.end));
-    }
-    // Oracle's: `jdbc:oracle:thin:user/password@//host`.
-    for (end, _) in text.match_indices("@//") {
-        let user = text[..end].rfind(':').map_or(0, |colon| colon + 1);
-        found.extend(text[user..end].find('/').map(|slash| user + slash + 1..end));
-    }
-}
-
-/// Finds what may be passwords of URLs whose host is missing: `redis://:secret`, `redis://user:secret/0`, with and without the
-/// path. Digits are a port, a placeholder is none.
-pub(super) fn find_urls_without_host(text: &str, found: &mut Vec<Range<usize>>) {
-    for (start, url) in urls(text) {
-        let Some(user) = url.find(|c: char| !(c.is_alphanumeric() || "-._~%".contains(c))) else { continue };
-        let Some(behind) = url[user..].strip_prefix(':').filter(|behind| !behind.contains('@')) else { continue };
-        let after_digits = behind.trim_start_matches(|c: char| c.is_ascii_digit());
-        let is_longer = after_digits.starts_with(|c: char| c.is_alphanumeric() || "-_.~%!$&*+=:".contains(c));
-        let is_port = (1..=5).contains(&(behind.len() - after_digits.len())) && !is_longer;
-        let is_other = behind.trim_start().is_empty() || behind.starts_with(['$', '{', '#', ' ']);
-        if !is_port && !is_other {
-            let start = start + user + 1;
-            let host = behind.find(['/', '?', '#']).filter(|end| *end > 0);
-            found.extend(host.map(|end| start..start + end));
-            found.push(start..start + behind.len());
-        }
-    }
-}
-
-/// Begin of the host of a URL.
-const SEPARATOR: &str = "//";
-
-/// Returns the texts behind `//` with their positions.
-fn urls(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut starts = text.match_indices(SEPARATOR).map(|(at, _)| at + SEPARATOR.len()).peekable();
-    std::iter::from_fn(move || {
-        let start = starts.next()?;
-        let end = starts.peek().map_or(text.len(), |next| next - SEPARATOR.len());
-        Some((start, text.get(start..end).unwrap_or_default()))
-    })
-}
-
-/// Finds values of the parameters of URLs whose names say that they are secrets: `/a?key=secret&b=c`.
-pub(super) fn find_parameters(text: &str, found: &mut Vec<Range<usize>>) {
-    let is_of_name = |c: char| c.is_alphanumeric() || "-_.[]~%".contains(c);
-    for (at, _) in text.match_indices(['?', '&', ';', '#']) {
-        let name = &text[at + 1..];
-        let name = &name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())];
-        let start = at + 1 + name.len() + 1;
-        let Some(value) = text[start - 1..].strip_prefix('=').filter(|_| is_secret_name(name)) else { continue };
-        let end = value.find(|c: char| c.is_whitespace() || "&;#,\"'`)}]".contains(c)).unwrap_or(value.len());
-        if !value.starts_with(['$', '{']) {
-            found.push(start..start + end);
-        }
-    }
-}
-
-/// Finds passwords in a list of servers without schemes, such as Ribbon's: `user:password@host:80`.
-pub(super) fn find_servers(text: &str, found: &mut Vec<Range<usize>>) {
-    let mut start = 0;
-    for server in text.split(',').filter(|_| !text.contains("//")) {
-        found.extend(password(server).map(|range| start + range.start..start + range.end));
-        start += server.len() + 1;
-    }
-}
-
-/// Returns the password before the host of a URL. The signs around it may be escaped. A host follows the last `@`, unlike behind
-/// a placeholder of Maven, `@name@`.
-fn password(url: &str) -> Option<Range<usize>> {
-    let url = url.to_ascii_lowercase();
-    let (end, sign) = ["@", "%40"].iter().filter_map(|sign| Some((url.rfind(sign)?, sign))).max()?;
-    let has_host = url[end + sign.len()..].starts_with(|c: char| c.is_alphanumeric() || "[${".contains(c));
-    let start = [":", "%3a"].iter().filter_map(|sign| url[..end].find(sign).map(|at| at + sign.len())).min()?;
-    has_host.then_some(start..end)
-}
-
 /// Returns the start of the value behind a key that ends before `at`: separators and blanks are no part of it.
 pub(super) fn value_start(text: &str, at: usize) -> usize {
     text.len() - text[at..].trim_start_matches([':', '=', ' ', '\t']).len()
@@ -223,19 +157,35 @@ pub(super) fn value_start(text: &str, at: usize) -> usize {
 /// Finds what is behind the key of a secret, or of a section with secrets, in a text that should be a map: `password:x` lacks
 /// a space, `password=x` is of properties.
 pub(super) fn find_after_key(text: &str, found: &mut Vec<Range<usize>>) {
-    for (at, sign) in text.match_indices([':', '=', ' ', '\t']) {
-        let before = text[..at].trim_end_matches(|c: char| !(c.is_alphanumeric() || c == ']'));
-        let key = end_of(before, "-_.[]");
-        let kind = ValueKind::Other.below(key);
+    // The end of the last name, and that name: a text may have millions of signs behind it.
+    let (mut name_end, mut last) = (0, None);
+    let mut masked = 0;
+    for (at, sign) in text.char_indices() {
+        if sign.is_alphanumeric() || sign == ']' {
+            name_end = at + sign.len_utf8();
+        }
+        if at < masked || !matches!(sign, ':' | '=' | ' ' | '\t') {
+            continue;
+        }
+        let (key, kind) = match last {
+            Some((end, key, kind)) if end == name_end => (key, kind),
+            _ => {
+                let key = end_of(&text[..name_end], "-_.[]");
+                let kind = ValueKind::Other.below(key);
+                last = Some((name_end, key, kind));
+                (key, kind)
+            }
+        };
         let is_secret = match sign {
-            ":" | "=" => kind.has_secrets(),
+            ':' | '=' => kind.has_secrets(),
             _ => kind == ValueKind::Secret,
         };
         if is_secret && !NO_SECRETS.contains(&canonical(key).as_str()) {
             let start = value_start(text, at + 1);
             // Of names that are guessed, a list may follow: `X-Key:a,X-Colour:b`.
             let end = text[start..].find(',').filter(|_| kind == ValueKind::Key);
-            found.push(start..end.map_or(text.len(), |end| start + end));
+            masked = end.map_or(text.len(), |end| start + end);
+            found.push(start..masked);
             if end.is_none() {
                 return;
             }

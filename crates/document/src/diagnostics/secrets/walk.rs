@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::names::{self, ValueKind, is_secret_name, is_value_key};
-use super::texts;
 use super::unknown::UnknownNames;
+use super::{texts, urls};
 use crate::yaml::{Bytes, Node, NodeKind, Span, Unused};
 
 /// A secret, or a part of a text that may be one.
@@ -171,10 +171,10 @@ impl<'w> Walk<'w> {
     fn text_parts(&mut self, bytes: Range<usize>, text: &str) {
         let unknown = self.unknown;
         self.parts(bytes.clone(), text, |text, found| texts::find_shortcuts(text, unknown, found));
-        self.parts(bytes.clone(), text, texts::find_servers);
-        self.parts(bytes.clone(), text, texts::find_urls);
-        self.parts(bytes.clone(), text, texts::find_parameters);
-        self.parts(bytes, text, texts::find_urls_without_host);
+        self.parts(bytes.clone(), text, urls::find_servers);
+        self.parts(bytes.clone(), text, urls::find_urls);
+        self.parts(bytes.clone(), text, urls::find_parameters);
+        self.parts(bytes, text, urls::find_urls_without_host);
     }
 
     /// Adds the secrets that `find` finds in `text`, which the file has at `bytes`. If it is written otherwise there, with
