@@ -108,7 +108,7 @@ impl RefusalStats {
 }
 
 /// Checks that a request has the permission `access`. A token counts before a client certificate. Without
-/// `needs_identity`, the client needs neither.
+/// `needs_identity`, the client needs neither, but a token that it sends must be right.
 pub(super) fn authorize(
     access: Access,
     needs_identity: bool,
@@ -125,7 +125,7 @@ pub(super) fn authorize(
         Access::Metrics | Access::Read => AdminRole::Read,
         Access::Write => AdminRole::Write,
     };
-    if !needs_identity {
+    if !needs_identity && !sends_token(peer, management, headers) {
         return Ok(Caller::Anonymous);
     }
     if let Some(names) = peer.certificate().filter(|_| !headers.contains_key(AUTHORIZATION)) {
@@ -141,6 +141,12 @@ pub(super) fn authorize(
     let token = bearer(headers)?;
     let (name, role) = management.tokens.find(token).ok_or(AccessError::UnknownToken)?;
     if role < needed { Err(AccessError::ReadOnly(Arc::clone(name))) } else { Ok(Caller::Token(Arc::clone(name))) }
+}
+
+/// Returns true if the client shows who it is although it need not. Requests for traffic have the tokens of applications, and a
+/// proxy may pass other schemes on.
+fn sends_token(peer: &Peer, management: &Management, headers: &HeaderMap) -> bool {
+    !matches!(peer, Peer::Traffic) && !management.tokens.is_empty() && bearer(headers).is_ok()
 }
 
 /// Returns the token of a request.

@@ -57,6 +57,23 @@ fn on_another_address_reads_and_changes_need_a_token() {
 }
 
 #[test]
+fn a_token_that_is_sent_where_none_is_needed_must_be_right() {
+    let gateway = gateway("127.0.0.1", TOKENS);
+    let status = |method: &str, path: &str| {
+        ["", "unknown-token-of-16", READ, WRITE].map(|token| ask(&gateway, method, path, token).status)
+    };
+    assert_eq!(status("GET", "/api/limits"), [200, 401, 200, 200]);
+    assert_eq!(status("PUT", "/api/limits/a/x"), [200, 401, 403, 200]);
+    assert_eq!(status("GET", "/health/ready"), [200; 4], "health is open");
+    gateway.logged("change requested on the admin port caller=ops");
+    let basic = [("Authorization", "Basic dXNlcjpwYXNz")];
+    let login = Connection::open(gateway.admin).request("GET", "/api/limits", &basic, b"");
+    assert_eq!(login.status, 200, "the login of a proxy in front");
+    let page = ask(&gateway, "GET", "/metrics", "").text();
+    assert!(page.contains("tollgate_admin_refused_requests_total{reason=\"unknown_token\"} 2\n"), "{page}");
+}
+
+#[test]
 fn wrong_tokens_are_counted_and_logged_within_a_bound() {
     let gateway = gateway("0.0.0.0", &format!("metrics: {{open: true}}, {TOKENS}"));
     eventually("it is ready", || ask(&gateway, "GET", "/health/ready", "").status == 200);
