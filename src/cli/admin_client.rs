@@ -28,6 +28,13 @@ pub(super) struct Target {
     tls: TlsFiles,
 }
 
+impl Target {
+    /// Returns the address, if the command line names one.
+    pub(super) fn address(&self) -> Option<&str> {
+        self.address.as_deref()
+    }
+}
+
 /// Client of one admin port. The token comes from `TOLLGATE_TOKEN`.
 #[derive(Debug)]
 pub(super) struct AdminClient {
@@ -52,6 +59,8 @@ pub(super) enum CallError {
     Late { address: String, timeout: Duration, hint: &'static str },
     #[error("{address} does not respond as an admin port does{detail}")]
     Response { address: String, detail: String },
+    #[error("`{0}` is no address of an admin port; a new limit is written `--set {0}`")]
+    Setting(String),
     #[error("{}", refusal(*.status, .detail, *.has_token))]
     Refused { status: u16, detail: String, has_token: bool },
 }

@@ -20,7 +20,9 @@ use crate::admin::limits::{Place, selector};
 use crate::admin::reply::{Reply, audited, json, whole_millis};
 use crate::admin::request::{BodyError, ExpiresIn, MAX_BYTES, read_body};
 use tollgate_config::{Limit, NamedLimit};
-use tollgate_proxy::state::overrides::{Override, OverrideEffect, OverrideNames, OverrideTarget, RuleChange};
+use tollgate_proxy::state::overrides::{
+    Override, OverrideEffect, OverrideNames, OverrideTarget, RuleChange, check_names,
+};
 use tollgate_telemetry::key_display;
 
 /// Longest key. Redis returns all overrides in one reply.
@@ -228,6 +230,8 @@ impl OverrideBody {
             (false, true, None, true) => return Ok(OverrideEffect::Block),
             (false, false, Some(factor), true) => RuleChange::scaled(rule, factor),
             (false, false, None, _) => {
+                check_names(rule.algorithm(), self.numbers.keys().map(String::as_str))
+                    .map_err(|error| LimitsError::BadOverride(error.to_string()))?;
                 let change = RuleChange::deserialize(&self.numbers);
                 change.map_err(|error| LimitsError::BadOverride(error.to_string()))?.with_period_of(rule)
             }

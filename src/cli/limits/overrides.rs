@@ -56,6 +56,9 @@ fn setting(text: &str) -> Result<(String, Value), String> {
 impl Override {
     /// Sets or removes the override. Returns the overrides afterwards.
     pub(super) fn call(&self) -> Result<Value, CallError> {
+        if let Some(address) = self.selection.target.address().filter(|address| setting(address).is_ok()) {
+            return Err(CallError::Setting(address.to_owned()));
+        }
         let path = self.key.path("overrides");
         if self.remove {
             self.selection.query("DELETE", &path, "route")?;

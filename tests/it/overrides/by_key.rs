@@ -116,12 +116,18 @@ fn the_commands_speak_in_options() {
             &["listed", "bob", "--block", "--for", "10m"],
             "name one with --rule (and --plan): `partners`, `listed#hourly`",
         ),
-        (&["orders", "bob", "--set", "colour=1", "--for", "10m"], "unknown field `colour`"),
+        (
+            &["orders", "bob", "--set", "colour=1", "--for", "10m"],
+            "`colour` is not a number of `token-bucket` that can be overridden; those are `replenish-rate`, `period`, `burst-capacity`",
+        ),
     ] {
         let (code, _, err) = limits(&[&["override"], arguments].concat());
         assert!(code == Some(1) && err.contains(said), "{arguments:?}: {err}");
         assert!(!err.contains('{') && !err.contains("\": "), "no JSON: {err}");
     }
+    let (code, _, err) = run(&["limits", "override", "orders", "bob", "x10", "--for", "10m"]);
+    let said = "tollgate: `x10` is no address of an admin port; a new limit is written `--set x10`\n";
+    assert_eq!((code, err.as_str()), (Some(1), said));
     let (_, out, _) = limits(&["reset", "listed", "bob"]);
     assert!(out.starts_with("RULE ") && out.ends_with("\nreset under burst, hourly\n"), "{out}");
     let (_, out, _) = limits(&["reset", "orders", "bob"]);

@@ -42,7 +42,7 @@ fn a_wrong_override_is_a_problem_and_changes_nothing() {
         ("{\"factor\": 2, \"limit\": 1, \"expires-in\": \"1m\"}", "exclude each other"),
         ("{\"factor\": \"x2\", \"expires-in\": \"1m\"}", "`factor`"),
         ("{\"limit\": 9, \"expires-in\": \"1m\"}", "`limit` is not a number of `token-bucket`"),
-        ("{\"colour\": 9, \"expires-in\": \"1m\"}", "unknown field `colour`"),
+        ("{\"colour\": 9, \"expires-in\": \"1m\"}", "`colour` is not a number of `token-bucket`"),
         ("{\"unlimited\": true, \"block\": true, \"expires-in\": \"1m\"}", "exclude each other"),
         ("{\"unlimited\": true, \"burst-capacity\": 1, \"expires-in\": \"1m\"}", "exclude each other"),
         ("{\"unlimited\": 1, \"expires-in\": \"1m\"}", "`unlimited`"),

@@ -22,11 +22,11 @@ pub struct RuleChange {
 /// Reason why a rule cannot have the changed numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ChangeError {
-    /// A field of another algorithm.
+    /// A field of another algorithm, or of none.
     #[error("`{field}` is not a number of `{algorithm}` that can be overridden; those are {numbers}")]
     Foreign {
         /// The field.
-        field: &'static str,
+        field: String,
         /// Algorithm of the rule.
         algorithm: &'static str,
         /// Fields of the algorithm.
@@ -88,13 +88,9 @@ impl RuleChange {
     }
 
     fn check_fields(&self, algorithm: Algorithm, numbers: &[NumberSpec]) -> Result<(), ChangeError> {
-        let listed = || numbers.iter().map(|number| format!("`{}`", number.name)).collect::<Vec<_>>().join(", ");
-        let is_own = |field: &str| numbers.iter().any(|number| number.name == field);
+        check_names(algorithm, self.numbers.iter().map(|(field, _)| *field))?;
         let algorithm = algorithm.as_str();
-        if let Some((field, _)) = self.numbers.iter().find(|(field, _)| !is_own(field)) {
-            return Err(ChangeError::Foreign { field, algorithm, numbers: listed() });
-        }
-        if self.numbers.is_empty() { Err(ChangeError::Empty { algorithm, numbers: listed() }) } else { Ok(()) }
+        if self.numbers.is_empty() { Err(ChangeError::Empty { algorithm, numbers: listed(numbers) }) } else { Ok(()) }
     }
 
     /// Checks the unit of a rate. A rate alone is per second, as in the configuration. For a rule with another period, a
@@ -110,6 +106,26 @@ impl RuleChange {
             _ => Ok(()),
         }
     }
+}
+
+/// Checks that `names` are numbers of `algorithm`.
+///
+/// # Errors
+/// One of them is not.
+pub fn check_names<'n>(algorithm: Algorithm, names: impl IntoIterator<Item = &'n str>) -> Result<(), ChangeError> {
+    let numbers = algorithm.spec().numbers;
+    match names.into_iter().find(|name| numbers.iter().all(|number| number.name != *name)) {
+        Some(field) => Err(ChangeError::Foreign {
+            field: field.to_owned(),
+            algorithm: algorithm.as_str(),
+            numbers: listed(numbers),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn listed(numbers: &[NumberSpec]) -> String {
+    numbers.iter().map(|number| format!("`{}`", number.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// Name of the period of rates.

@@ -21,7 +21,7 @@ use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::Store;
 use tollgate_limiter::store::redis::{OverrideTable, RedisClient, SharedOverride, StoreError};
 
-pub use self::change::{ChangeError, RuleChange};
+pub use self::change::{ChangeError, RuleChange, check_names};
 pub use self::override_text::{Override, OverrideEffect, OverrideNames, OverrideTarget};
 use self::store::OverriddenStore;
 pub use self::table::EffectiveRule;
