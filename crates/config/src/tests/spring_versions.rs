@@ -113,3 +113,14 @@ fn names_of_spring_boot_4_name_the_collector_of_traces() {
     let notes = of(&format!("{{{otlp}}}")).notes.to_string();
     assert!(!notes.contains("opentelemetry") && !notes.contains("tracing"), "{notes}");
 }
+
+#[test]
+fn formats_of_traces_without_a_collector_have_a_note() {
+    let routes = "spring.cloud.gateway.routes: ['a=http://a,Path=/**']\n";
+    let notes =
+        |more: &str| loaded(&format!("{routes}management.tracing.propagation.type: B3\n{more}")).notes.to_string();
+    let note = "note: `propagation` has no effect without a collector: upstreams get the fields of traces as clients send them";
+    assert!(notes("").contains(note), "{}", notes(""));
+    assert!(!notes("management.otlp.tracing.endpoint: http://c:4318/v1/traces\n").contains("collector:"));
+    assert!(!notes("management.tracing.enabled: false\n").contains("collector:"));
+}

@@ -237,7 +237,7 @@ pub(super) const OUTSIDE: &[Entry] = &[
     ),
     entry(
         "management.tracing.propagation.type",
-        "management.tracing.propagation.type: B3",
+        "management: {tracing.propagation.type: B3, otlp.tracing.endpoint: 'http://collector:4318/v1/traces'}",
         "default `W3C`; Spring reads B3, too, if nothing is set",
     ),
     entry("management.tracing.baggage", "management.tracing.baggage.remote-fields: tenant", ""),

@@ -29,7 +29,7 @@ pub(crate) struct RawTracing {
     /// Sampling of traces that start here. The decision of a client's `traceparent` holds.
     pub(crate) sampling: RawSampling,
     /// Formats of trace contexts in header fields.
-    pub(crate) propagation: RawPropagation,
+    pub(crate) propagation: Spanned<RawPropagation>,
 }
 
 /// Formats of trace contexts in header fields.
@@ -160,9 +160,20 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Optio
     let headers = headers(&collector.headers, diagnostics);
     let resource = resource(&raw.opentelemetry.resource_attributes);
     // `${OTLP_ENDPOINT:}` is empty in an environment without it.
-    let url = collector.endpoint.as_ref().filter(|url| !url.value.trim().is_empty())?;
-    let endpoint = endpoint(url, diagnostics)?;
     let propagation = &raw.tracing.propagation;
+    let Some(url) = collector.endpoint.as_ref().filter(|url| !url.value.trim().is_empty()) else {
+        let formats = [&propagation.consume, &propagation.produce].map(|given| propagation.formats(given));
+        if raw.tracing.enabled.get() && formats.concat().iter().any(|format| *format != TraceFormat::W3c) {
+            diagnostics
+                .note(
+                    propagation.span.key(),
+                    "`propagation` has no effect without a collector: upstreams get the fields of traces as clients send them",
+                )
+                .help("`management.otlp.tracing.endpoint` turns traces on; `sampling.probability: 0` starts none");
+        }
+        return None;
+    };
+    let endpoint = endpoint(url, diagnostics)?;
     raw.tracing.enabled.get().then(|| OtlpExport {
         probability,
         consume: propagation.formats(&propagation.consume),
