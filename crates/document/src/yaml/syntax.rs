@@ -28,6 +28,11 @@ pub(super) fn describe(kind: &ErrorKind) -> Described {
         Kind::ExpectedFlowSequenceSeparator | Kind::InvalidColonPlacement => {
             ("did not find expected ',' or ']'", in_brackets, true)
         }
+        Kind::BlockEntryInFlowCollection => (
+            "a `- ` within brackets",
+            "close the `[` or `{` before it; an item within brackets has no `-`: `[Path=/a, Method=GET]`",
+            false,
+        ),
         Kind::ExpectedFlowMappingSeparator => ("did not find expected ',' or '}'", in_braces, true),
         Kind::MismatchedFlowCollectionEnd { open, .. } => {
             let help = if *open == '[' { in_brackets } else { in_braces };
