@@ -63,11 +63,12 @@ pub(super) fn find_parameters(text: &str, found: &mut Vec<Range<usize>>) {
         let name = &name[..name.find(|c| !is_of_name(c)).unwrap_or(name.len())];
         let start = at + 1 + name.len() + 1;
         let Some(value) = text[start - 1..].strip_prefix('=').filter(|_| is_secret_name(name)) else { continue };
+        if value.starts_with(['$', '{']) {
+            continue;
+        }
         let end = value.find(|c: char| c.is_whitespace() || "&;#,\"'`)}]".contains(c)).unwrap_or(value.len());
         masked = start + end;
-        if !value.starts_with(['$', '{']) {
-            found.push(start..masked);
-        }
+        found.push(start..masked);
     }
 }
 
