@@ -90,7 +90,7 @@ fn report_covered(routes: &[(Route, Span)], diagnostics: &mut Diagnostics) {
 /// Filters of one route at most, with the default ones: each is compared with those before it.
 const MAX_FILTERS: usize = 1_000;
 /// Values of the default filters of all routes at most: each route has its own copy.
-const MAX_DEFAULTS: usize = 2_000_000;
+const MAX_DEFAULTS: usize = 500_000;
 
 /// Reports default filters that are too large for this number of routes; returns true for such.
 fn multiply(defaults: Option<&Node>, routes: usize, diagnostics: &mut Diagnostics) -> bool {
@@ -100,7 +100,7 @@ fn multiply(defaults: Option<&Node>, routes: usize, diagnostics: &mut Diagnostic
         diagnostics
             .error(
                 list.span.key(),
-                format!("`default-filters` have {values} values, {routes} times: more than 2,000,000 for all routes"),
+                format!("`default-filters` have {values} values, {routes} times: more than 500,000 for all routes"),
             )
             .help("write them for the routes that need them; plans may be in Redis; 32 bytes of text count as a value");
     }
