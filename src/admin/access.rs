@@ -12,7 +12,7 @@ use thiserror::Error;
 use crate::admin::guard::{GuardError, check_change};
 use crate::admin::reply::{Reply, problem};
 use tollgate_config::{AdminRole, Management};
-use tollgate_transport::certificate::CertificateNames;
+use tollgate_filters::client_certificate::ClientCertificate;
 
 /// Permission that a request needs. Requests over a Unix socket have all of them, and so have requests to a loopback
 /// address, unless TLS there asks for client certificates.
@@ -128,9 +128,9 @@ pub(super) fn authorize(
     if !needs_identity && !sends_token(peer, management, headers) {
         return Ok(Caller::Anonymous);
     }
-    if let Some(names) = peer.certificate().filter(|_| !headers.contains_key(AUTHORIZATION)) {
-        let name = names.first().unwrap_or("without a name").escape_debug().to_string();
-        let may_write = management.certificate_writers.iter().any(|writer| names.contains(writer));
+    if let Some(certificate) = peer.certificate().filter(|_| !headers.contains_key(AUTHORIZATION)) {
+        let name = certificate.names().next().unwrap_or("without a name").escape_debug().to_string();
+        let may_write = management.certificate_writers.iter().any(|writer| writer.selects(certificate));
         let is_permitted = may_write || needed == AdminRole::Read;
         return if is_permitted { Ok(Caller::Certificate(name)) } else { Err(AccessError::ReadOnlyCertificate(name)) };
     }
@@ -219,8 +219,8 @@ pub(super) enum Peer {
     Port {
         /// Its address.
         client: IpAddr,
-        /// Names of its certificate, which the handshake has verified.
-        certificate: Option<CertificateNames>,
+        /// Its certificate, which the handshake has verified.
+        certificate: Option<Arc<ClientCertificate>>,
     },
     /// Client of the port for traffic.
     Traffic,
@@ -232,11 +232,11 @@ impl Peer {
         matches!(self, Self::Port { .. }) && port_needs_identity(address, management)
     }
 
-    /// Returns the names of the client's certificate.
-    pub(super) fn certificate(&self) -> Option<&CertificateNames> {
+    /// Returns the client's certificate.
+    pub(super) fn certificate(&self) -> Option<&ClientCertificate> {
         match self {
             Self::Socket | Self::Traffic => None,
-            Self::Port { certificate, .. } => certificate.as_ref(),
+            Self::Port { certificate, .. } => certificate.as_deref(),
         }
     }
 }

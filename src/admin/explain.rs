@@ -19,16 +19,19 @@ use crate::admin::upstreams::live_endpoint;
 use crate::explain::model::{CountedKey, LiveBreaker, LiveLimit, LiveRoute};
 use crate::explain::{DryRunRequest, DryRunSettings, RequestError, describe, dry_run};
 use tollgate_config::{Audience, Config, Filter, Route, Target};
+use tollgate_proxy::http::client_certificate::CertifiedClient;
 use tollgate_proxy::state::overrides::EffectiveRule;
 use tollgate_telemetry::key_display;
 
 /// Error of a query.
 #[derive(Debug, Error)]
 enum QueryError {
-    #[error("unknown query parameter `{0}`; use method, url, header or peer")]
+    #[error("unknown query parameter `{0}`; use method, url, header, peer or client-cert")]
     Parameter(String),
     #[error("`peer` must be an IP address, got `{0}`")]
     Peer(String),
+    #[error("`client-cert` must be the value of a `Client-Cert` field: a certificate in DER, in base64 between colons")]
+    Certificate,
     #[error(transparent)]
     Request(#[from] RequestError),
 }
@@ -67,17 +70,21 @@ pub(super) async fn respond(query: &str, state: &AdminState) -> Reply {
 /// Reads a request; `GET /` from 127.0.0.1 without parameters.
 fn parse(query: &str) -> Result<DryRunRequest, QueryError> {
     let (mut method, mut url, mut fields, mut peer) = ("GET".to_owned(), "/".to_owned(), Vec::new(), None);
+    let mut certificate = None;
     for (name, value) in parameters(query) {
         match name.as_str() {
             "method" => method = value,
             "url" => url = value,
             "header" => fields.push(value),
             "peer" => peer = Some(value.parse::<IpAddr>().map_err(|_| QueryError::Peer(value))?),
+            "client-cert" => {
+                certificate = Some(CertifiedClient::of_value(&value).ok_or(QueryError::Certificate)?);
+            }
             _ => return Err(QueryError::Parameter(name)),
         }
     }
     let request = DryRunRequest::new(&method, &url, &fields)?;
-    Ok(DryRunRequest { peer: peer.unwrap_or(request.peer), ..request })
+    Ok(DryRunRequest { peer: peer.unwrap_or(request.peer), certificate, ..request })
 }
 
 /// Reads the state of a key; `None` for keys of other filters than rate limiters.

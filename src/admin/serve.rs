@@ -25,7 +25,7 @@ use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
 use crate::admin::events;
 use crate::admin::respond::respond;
 use tollgate_proxy::server::stream::ClientStream;
-use tollgate_transport::certificate::CertificateNames;
+use tollgate_transport::certificate::client_certificate;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Maximum number of connections of the port, and of the socket. A further client gets the slot of the longest idle
@@ -101,7 +101,7 @@ async fn serve_client(stream: TcpStream, client: IpAddr, state: Arc<AdminState>,
     };
     match tokio::time::timeout(HEADER_TIMEOUT, Box::pin(ClientStream::handshake(stream, tls))).await {
         Ok(Ok((stream, _))) => {
-            let certificate = stream.client_chain().and_then(<[_]>::first).map(|own| CertificateNames::of(own));
+            let certificate = stream.client_chain().and_then(<[_]>::first).map(|own| Arc::new(client_certificate(own)));
             serve_connection(stream, Peer::Port { client, certificate }, state, slot).await;
         }
         Ok(Err(error)) => tracing::warn!(%client, %error, "tls handshake on the admin port failed"),

@@ -15,7 +15,7 @@ use crate::cli::report::{fail, json, warnings, write};
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
 use tollgate_config::{CommandLine, Loaded};
-use tollgate_proxy::http::client_certificate::CertifiedClient;
+use tollgate_proxy::http::client_certificate::{CertifiedClient, client_cert_value};
 
 /// Words of notes about settings that are skipped.
 const SKIPPED: &str = "are skipped: ";
@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     peer: IpAddr,
     /// Certificate of the client in PEM, as its TLS handshake would present it
-    #[arg(long, value_name = "FILE", conflicts_with = "live")]
+    #[arg(long, value_name = "FILE")]
     client_cert: Option<PathBuf>,
     /// Query a running gateway; also show remaining tokens, endpoints and circuit breakers [default: 127.0.0.1:PORT with PORT from MANAGEMENT_SERVER_PORT, otherwise 9090]
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS)]
@@ -101,15 +101,16 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
         Err(error) => return Ok(fail(2, &error)),
     };
     request.peer = arguments.peer;
+    let mut certificate = None;
     if let Some(path) = &arguments.client_cert {
-        let certificate = CertificateDer::from_pem_file(path).ok().and_then(|der| CertifiedClient::of(&der));
-        let Some(certificate) = certificate else {
+        certificate = CertificateDer::from_pem_file(path).ok();
+        request.certificate = certificate.as_ref().and_then(|der| CertifiedClient::of(der));
+        if request.certificate.is_none() {
             return Ok(fail(2, &format!("`{}` is no certificate in PEM", path.display())));
-        };
-        request.certificate = Some(certificate);
+        }
     }
     let explanation = if arguments.is_live() {
-        match live(arguments, method, url) {
+        match live(arguments, method, url, certificate.as_ref()) {
             Ok(explanation) => explanation,
             Err(error) => return Ok(fail(1, &error)),
         }
@@ -150,11 +151,19 @@ fn is_method(text: &str) -> bool {
 }
 
 /// Returns the dry run of a running gateway.
-fn live(arguments: &Arguments, method: &str, url: &str) -> Result<Option<Explanation>, Box<dyn std::error::Error>> {
+fn live(
+    arguments: &Arguments,
+    method: &str,
+    url: &str,
+    certificate: Option<&CertificateDer<'_>>,
+) -> Result<Option<Explanation>, Box<dyn std::error::Error>> {
     let peer = arguments.peer;
     let mut path = format!("/api/explain?method={}&url={}&peer={peer}", encoded(method), encoded(url));
     for header in &arguments.header {
         path.push_str(&format!("&header={}", encoded(header)));
+    }
+    if let Some(certificate) = certificate {
+        path.push_str(&format!("&client-cert={}", encoded(&client_cert_value(certificate))));
     }
     let address = arguments.live.clone().filter(|address| address != DEFAULT_ADDRESS);
     let client = AdminClient::at(address, &arguments.tls);

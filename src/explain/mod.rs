@@ -36,7 +36,7 @@ use tollgate_config::{Audience, Config, ForwardClientCert, Route, SecretValues};
 use tollgate_proxy::gateway::cors::reported_tls;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};
 use tollgate_proxy::http::body::Body;
-use tollgate_proxy::http::client_certificate::{CLIENT_CERT, CertifiedClient};
+use tollgate_proxy::http::client_certificate::CertifiedClient;
 use tollgate_proxy::http::failure::Failure;
 use tollgate_proxy::upstream::forwarded::client_ip;
 use tollgate_proxy::upstream::headers::HeaderPolicy;
@@ -88,8 +88,7 @@ pub async fn dry_run(config: &Config, request: DryRunRequest, settings: DryRunSe
         explanation.refused = Some(format!("{}{detail}", failure.reason()));
         return explanation;
     }
-    let is_told = is_trusted && config.server.forward_client_cert == ForwardClientCert::ClientCert;
-    if is_told && head.headers.contains_key(CLIENT_CERT) {
+    if is_trusted && config.server.forward_client_cert == ForwardClientCert::ClientCert {
         certificate = CertifiedClient::of_field(&head.headers);
     }
     if let Some(client) = certificate {

@@ -113,8 +113,12 @@ fn a_client_certificate_reads_and_a_listed_one_writes() {
         assert_eq!(read("/api/limits/none/x"), 404);
         assert!(curl(&["--cacert", &ca, &format!("{base}/health/live")]) < 0, "no certificate, no connection");
         assert_eq!(curl(&["--cacert", &ca, &format!("http://localhost:{}/", gateway.admin.port())]), 400, "no TLS");
-        gateway.reload(&tls_config(&certificates, address, "need", "other, client"));
-        assert_eq!(change(), 200, "{address}");
+        for (writers, expected) in
+            [("'tls:san-dns=client'", 403), ("other, 'tls:subject-cn=client'", 200), ("client", 200)]
+        {
+            gateway.reload(&tls_config(&certificates, address, "need", writers));
+            assert_eq!(change(), expected, "{address} {writers}");
+        }
         assert!(gateway.logged("status=200").contains("caller=certificate:client"), "{}", gateway.log());
         let bearer = "Authorization: Bearer unknown-token-of-16";
         assert_eq!(curl(&[&own[..], &["-H", bearer], &[&format!("{base}/api/limits")]].concat()), 401);
@@ -129,6 +133,17 @@ fn a_client_certificate_reads_and_a_listed_one_writes() {
         let expiry = "tollgate_certificate_expiry_timestamp_seconds{role=\"management\"";
         assert!(metrics(&own, &base).contains(expiry), "{address}");
     }
+}
+
+#[test]
+fn a_writer_by_an_unknown_part_is_an_error() {
+    let certificates = Certificates::new();
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("tollgate.yaml");
+    std::fs::write(&config, tls_config(&certificates, "127.0.0.1", "need", "'tls:san-ip=10.0.0.1'")).unwrap();
+    let output = tollgate(&["check", config.to_str().unwrap()]);
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && errors.contains("tls:san-uri=VALUE"), "{errors}");
 }
 
 /// Reads the metrics with curl.

@@ -1,7 +1,7 @@
 //! Certificates of clients: as keys of limits, in fields for upstreams, in the access log and in dry runs.
 
 use std::io::Write;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -15,6 +15,7 @@ use crate::access_log::lines;
 use crate::support::gateway::{Gateway, run};
 use crate::support::upstream::{Upstream, response};
 use crate::tls::{until, yaml};
+use crate::traces::{attribute, traced, wait_for};
 
 const URI: &str = "spiffe://example/orders";
 
@@ -117,6 +118,34 @@ fn a_resumed_session_keeps_the_certificate() {
 }
 
 #[test]
+fn openssl_resumes_a_session_of_each_version_with_its_certificate() {
+    let certificates = certificates();
+    let gateway = Gateway::start(&yaml(&certificates, &want(&certificates, ""), &limited("no:", "tls:san-uri", "")));
+    let folder = tempfile::tempdir().unwrap();
+    let session = folder.path().join("session.pem").display().to_string();
+    let file = |name: &str| certificates.ca().with_file_name(name).display().to_string();
+    let connect = format!("localhost:{}", gateway.address.port());
+    let (ca, own) = (certificates.ca().display().to_string(), [file("orders.pem"), file("orders.key")]);
+    let request = |version: &str, more: &[&str]| {
+        let mut command = Command::new("openssl");
+        command.args(["s_client", "-connect", &connect, "-CAfile", &ca, "-ign_eof", version]).args(more);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let get = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        child.stdin.take().unwrap().write_all(get).unwrap();
+        let text = String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned();
+        let status = text.split("HTTP/1.1 ").nth(1).map(|rest| rest[..3].to_owned());
+        (status.unwrap_or_else(|| panic!("{version} {more:?}: {text}")), text.contains("Reused, "))
+    };
+    for (version, first) in [("-tls1_3", "200"), ("-tls1_2", "429")] {
+        let with = ["-cert", &own[0], "-key", &own[1], "-sess_out", &session];
+        assert_eq!(request(version, &with), (first.to_owned(), false), "{version}");
+        assert_eq!(request(version, &["-sess_in", &session]), ("429".to_owned(), true), "{version}: 403 without one");
+        assert_eq!(request(version, &[]).0, "403", "{version}");
+    }
+}
+
+#[test]
 fn upstreams_get_the_certificate_in_the_fields_of_the_mode() {
     let certificates = certificates();
     let upstream = Upstream::ok("ok");
@@ -199,6 +228,21 @@ fn the_access_log_names_the_subject() {
 }
 
 #[test]
+fn traces_name_the_subject_of_the_connection() {
+    let certificates = certificates();
+    let collector = Upstream::ok("{}");
+    let routes = "routes: [{id: a, uri: 'no:', predicates: [Path=/**]}]\n";
+    let rest = format!("{}{routes}", traced(&collector, 1.0));
+    let gateway = Gateway::start(&yaml(&certificates, &want(&certificates, ""), &rest));
+    for client in [Some("orders"), None] {
+        curl(&gateway, &certificates, client, &["--http2"]);
+    }
+    let subjects: Vec<String> =
+        wait_for(&collector, 2).iter().map(|span| attribute(span, "tls.client.subject")).collect();
+    assert!(subjects[0].contains("CN=orders") && subjects[1].is_empty(), "{subjects:?}");
+}
+
+#[test]
 fn a_dry_run_takes_the_certificate_of_a_client() {
     let certificates = certificates();
     let folder = tempfile::tempdir().unwrap();
@@ -213,12 +257,61 @@ fn a_dry_run_takes_the_certificate_of_a_client() {
     let ssl = "trusted-proxies: [127.0.0.1]\nserver: {ssl: {enabled: false, forward-client-cert: client-cert}}\n";
     std::fs::write(&config, format!("{ssl}{}", limited("no:", "tls:san-uri", ""))).unwrap();
     let proxied = ["--peer", "127.0.0.1", "--client-cert", file.to_str().unwrap()];
-    assert!(explain(&proxied).1.contains(URI));
-    let (code, text, _) = explain(&[&proxied[..], &["-H", "Client-Cert: :AAAA:"]].concat());
-    assert!(code == Some(0) && !text.contains(URI), "{text}");
+    for fields in [&[][..], &["-H", "Client-Cert: :AAAA:"]] {
+        let (code, text, _) = explain(&[&proxied[..], fields].concat());
+        assert!(code == Some(0) && !text.contains(URI), "{fields:?}: {text}");
+    }
+    let der = CertificateDer::from_pem_file(&file).unwrap();
+    let field = format!("Client-Cert: :{}:", STANDARD.encode(der));
+    assert!(explain(&["--peer", "127.0.0.1", "-H", &field]).1.contains(URI));
     let (code, _, errors) = explain(&["--client-cert", config.to_str().unwrap()]);
     assert_eq!(code, Some(2));
     assert!(errors.contains("is no certificate in PEM"), "{errors}");
+}
+
+#[test]
+fn a_dry_run_of_a_running_gateway_takes_the_certificate_of_a_client() {
+    let certificates = certificates();
+    let gateway = Gateway::start(&limited("no:", "tls:san-uri", ""));
+    let live = format!("127.0.0.1:{}", gateway.admin.port());
+    let file = certificates.ca().with_file_name("orders.pem");
+    let (code, text, errors) = run(&["explain", "/", "--client-cert", file.to_str().unwrap(), "--live", &live]);
+    assert!(code == Some(0) && text.contains(URI) && text.contains("1 of 1"), "{text}{errors}");
+    assert!(!run(&["explain", "/", "--live", &live]).1.contains(URI));
+    let refused = gateway.admin("/api/explain?url=/&client-cert=:AAAA:");
+    assert!(refused.status == 400 && refused.text().contains("`Client-Cert`"), "{}", refused.text());
+}
+
+#[test]
+fn the_certificate_of_a_trusted_proxy_is_not_that_of_its_clients() {
+    let certificates = certificates();
+    let upstream = Upstream::ok("ok");
+    let field = |name: &str| {
+        let der = CertificateDer::from_pem_file(certificates.ca().with_file_name(name)).unwrap();
+        format!("Client-Cert: :{}:", STANDARD.encode(der))
+    };
+    let (billing, start) = (field("billing.pem"), |mode: &str, filters: &str| {
+        let ssl = want(&certificates, &format!(", forward-client-cert: {mode}"));
+        let rest = format!(
+            "trusted-proxies: [127.0.0.1, '::1']\nroutes: [{{id: a, uri: '{}', predicates: [Path=/**]{filters}}}]\n",
+            upstream.uri()
+        );
+        Gateway::start(&yaml(&certificates, &ssl, &rest))
+    });
+    // The proxy connects with the certificate `orders`.
+    let proxied = |gateway: &Gateway, more: &[&str]| curl(gateway, &certificates, Some("orders"), more).0;
+    let limiter = ", filters: [{name: RequestRateLimiter, args: {replenish-rate: 0.001, burst-capacity: 1, \
+                   key-resolver: 'tls:san-uri'}}]";
+    let limited = start("client-cert", limiter);
+    assert_eq!([proxied(&limited, &[]), proxied(&limited, &["-H", "Client-Cert: :AAAA:"])], [403, 403]);
+    assert_eq!([proxied(&limited, &["-H", &billing]), proxied(&limited, &["-H", &billing])], [200, 429]);
+    let open = start("client-cert", "");
+    assert_eq!(proxied(&open, &[]), 200);
+    let seen = upstream.requests().pop().unwrap();
+    assert_eq!((seen.header("client-cert"), seen.header("client-cert-chain")), (None, None));
+    // As with Envoy, the nearest client is described.
+    assert_eq!(proxied(&start("xfcc", ""), &[]), 200);
+    assert!(upstream.requests().pop().unwrap().header("x-forwarded-client-cert").unwrap().contains(URI));
 }
 
 #[test]

@@ -18,7 +18,7 @@ const SAMPLED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const UNSAMPLED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
 
 /// Configuration of traces to `collector`.
-fn traced(collector: &Upstream, probability: f64) -> String {
+pub(crate) fn traced(collector: &Upstream, probability: f64) -> String {
     format!(
         "management: {{tracing: {{sampling: {{probability: {probability}}}}}, otlp: {{tracing: {{endpoint: \
          '{}/v1/traces', headers: {{X-Key: secret-of-the-collector}}, timeout: 5s}}}}, \
@@ -43,7 +43,7 @@ fn spans(collector: &Upstream) -> Vec<Span> {
 }
 
 /// Waits for `count` spans, in the order of their starts.
-fn wait_for(collector: &Upstream, count: usize) -> Vec<Span> {
+pub(crate) fn wait_for(collector: &Upstream, count: usize) -> Vec<Span> {
     eventually("the spans arrive", || spans(collector).len() >= count);
     let mut spans = spans(collector);
     assert_eq!(spans.len(), count, "{spans:#?}");
@@ -61,7 +61,7 @@ fn text(attributes: &[opentelemetry_proto::tonic::common::v1::KeyValue], name: &
     })
 }
 
-fn attribute(span: &Span, name: &str) -> String {
+pub(crate) fn attribute(span: &Span, name: &str) -> String {
     text(&span.attributes, name).unwrap_or_default()
 }
 

@@ -1,6 +1,5 @@
 //! Values of a request that key ids consist of.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -131,14 +130,6 @@ pub(super) fn decoded<'a>(raw: &'a [u8], plus_is_space: bool, out: &'a mut KeyBu
 pub(super) fn certificate(extensions: &Extensions, part: CertificatePart) -> Repeated<'_> {
     let Some(VerifiedClient(certificate)) = extensions.get::<VerifiedClient>() else { return Repeated::Absent };
     Repeated::of(certificate.values(part).iter().map(String::as_bytes), |one, other| one == other)
-}
-
-/// Returns a fingerprint in lower case and without colons, as certificates have it.
-pub(super) fn normal_fingerprint(id: &[u8]) -> Cow<'_, [u8]> {
-    if id.iter().any(|byte| *byte == b':' || byte.is_ascii_uppercase()) {
-        return id.iter().filter(|byte| **byte != b':').map(u8::to_ascii_lowercase).collect::<Vec<u8>>().into();
-    }
-    Cow::Borrowed(id)
 }
 
 /// Returns true for the text of a fingerprint.

@@ -246,8 +246,7 @@ impl KeyResolver {
     pub fn normal_id<'i>(&self, id: &'i [u8]) -> Cow<'i, [u8]> {
         match &self.0 {
             Kind::Credentials(_) => credentials::normal_id(id),
-            Kind::Certificate(CertificatePart::Fingerprint) => extract::normal_fingerprint(id),
-            Kind::Certificate(_) => Cow::Borrowed(id),
+            Kind::Certificate(part) => part.normal(id),
             Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.normal_id(id),
             #[cfg(feature = "jwt")]
             Kind::Jwt(..) => Cow::Borrowed(id),

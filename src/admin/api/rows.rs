@@ -84,6 +84,7 @@ fn state() -> Vec<Endpoint> {
             .with("url", "Path with query, or URL", json!({"type": "string", "default": "/"}))
             .with("header", "Header field as `Name: value`", json!({"type": "array", "items": {"type": "string"}}))
             .with("peer", "Address of the peer", json!({"type": "string", "default": "127.0.0.1"}))
+            .with("client-cert", "Client certificate as in a `Client-Cert` field", json!({"type": "string"}))
             .or(&[(400, "Invalid query parameter")]);
         GET [Root "/api/config"] Read Now(|call| config_state::show(call.state)) =>
             json::<config_state::ConfigReply<'_>>("config", "File, hash, time and warnings of the running configuration");

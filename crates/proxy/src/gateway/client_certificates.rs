@@ -4,12 +4,13 @@ use http::request::Parts;
 use tollgate_config::ForwardClientCert;
 
 use crate::gateway::Generation;
-use crate::http::client_certificate::{CLIENT_CERT, CertifiedClient, XFCC};
+use crate::http::client_certificate::{CertifiedClient, XFCC};
 use crate::http::handler::ConnectionInfo;
 use crate::instrumentation::record::Record;
 
-/// Identifies the client of a request, and sets the fields that tell the upstream of its certificate. The field of a trusted
-/// proxy wins over the proxy's own certificate.
+/// Identifies the client of a request, and sets the fields that tell the upstream of its certificate. With
+/// [`ForwardClientCert::ClientCert`], a trusted proxy speaks for its clients: without a field, the client has no certificate,
+/// and the proxy's own is not the client's (RFC 9440 §2.4).
 pub(super) fn identify(
     generation: &Generation,
     head: &mut Parts,
@@ -18,18 +19,15 @@ pub(super) fn identify(
     record: &mut Record,
 ) {
     let mode = generation.config.server.forward_client_cert;
-    let is_told = is_trusted
-        && match mode {
-            ForwardClientCert::Off => false,
-            ForwardClientCert::ClientCert => head.headers.contains_key(CLIENT_CERT),
-            ForwardClientCert::Xfcc => head.headers.contains_key(XFCC),
-        };
-    let client = if is_told && mode == ForwardClientCert::ClientCert {
-        CertifiedClient::of_field(&head.headers)
-    } else {
-        connection.certificate.as_ref().map(|certificate| certificate.client.clone())
+    let own = connection.certificate.as_ref();
+    let (client, forwarded) = match mode {
+        ForwardClientCert::ClientCert if is_trusted => (CertifiedClient::of_field(&head.headers), None),
+        ForwardClientCert::Xfcc if is_trusted && head.headers.contains_key(XFCC) => {
+            (own.map(|own| own.client.clone()), None)
+        }
+        _ => (own.map(|own| own.client.clone()), own),
     };
-    if let Some(certificate) = connection.certificate.as_ref().filter(|_| !is_told) {
+    if let Some(certificate) = forwarded {
         for (name, value) in certificate.fields(mode) {
             head.headers.insert(name, value.clone());
         }

@@ -55,8 +55,13 @@ impl CertifiedClient {
     pub fn of_field(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(CLIENT_CERT).iter();
         let (Some(value), None) = (values.next(), values.next()) else { return None };
-        let item = value.to_str().ok()?.split(';').next()?.trim();
-        let encoded = item.strip_prefix(':')?.strip_suffix(':')?;
+        Self::of_value(value.to_str().ok()?)
+    }
+
+    /// Reads the value of a field `Client-Cert`. `None` if it is no certificate.
+    #[must_use]
+    pub fn of_value(value: &str) -> Option<Self> {
+        let encoded = value.split(';').next()?.trim().strip_prefix(':')?.strip_suffix(':')?;
         Self::of(&STANDARD.decode(encoded).ok()?)
     }
 }
@@ -86,9 +91,15 @@ impl PeerCertificate {
     }
 }
 
+/// Returns the value of a field `Client-Cert` for a certificate in DER.
+#[must_use]
+pub fn client_cert_value(certificate: &[u8]) -> String {
+    format!(":{}:", STANDARD.encode(certificate))
+}
+
 /// Returns `Client-Cert`, and `Client-Cert-Chain` if the client sent further certificates.
 fn client_cert_fields(chain: &[CertificateDer<'_>]) -> Fields {
-    let mut items = chain.iter().map(|certificate| format!(":{}:", STANDARD.encode(certificate)));
+    let mut items = chain.iter().map(|certificate| client_cert_value(certificate));
     let own = items.next().unwrap_or_default();
     let others: Vec<String> = items.collect();
     let fields = [(CLIENT_CERT, own), (CLIENT_CERT_CHAIN, others.join(", "))];

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use tollgate_filters::client_certificate::{CertificatePart, CertificateSelector};
+
 use crate::de::defaults::Flag;
 use crate::de::metadata::Metadata;
 use crate::de::spanned::Spanned;
@@ -136,8 +138,12 @@ fn report_exposure(raw: &RawManagement, tokens: &AdminTokens, tls: Option<&Serve
     }
 }
 
-/// Returns the names of client certificates that may change something. Reports names without effect.
-fn certificate_writers(raw: &RawManagement, tls: Option<&ServerTls>, diagnostics: &mut Diagnostics) -> Vec<String> {
+/// Returns the client certificates that may change something. Reports names without effect.
+fn certificate_writers(
+    raw: &RawManagement,
+    tls: Option<&ServerTls>,
+    diagnostics: &mut Diagnostics,
+) -> Vec<CertificateSelector> {
     let names = &raw.server.certificate_writers;
     if let Some(first) = names.first().filter(|_| !tls.is_some_and(|tls| tls.identifies_clients)) {
         diagnostics
@@ -147,7 +153,16 @@ fn certificate_writers(raw: &RawManagement, tls: Option<&ServerTls>, diagnostics
     if let Some(empty) = names.iter().find(|name| name.value.trim().is_empty()) {
         diagnostics.mistake(empty.span, "no certificate has an empty name").help("remove it");
     }
-    names.iter().map(|name| name.value.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+    let selectors = names.iter().filter(|name| !name.value.trim().is_empty()).filter_map(|name| {
+        let selector = CertificateSelector::parse(name.value.trim());
+        if selector.is_none() {
+            let parts = CertificatePart::ALL.map(|part| format!("`tls:{}=VALUE`", part.as_str())).join(", ");
+            let error = diagnostics.error(name.span, format!("`{}` names no part of a certificate", name.value));
+            error.help(format!("write {parts}, or a name of any kind without `tls:`"));
+        }
+        selector
+    });
+    selectors.collect()
 }
 
 /// Reports a listener on the port of the other one.

@@ -110,7 +110,7 @@ pub(crate) struct RawManagementServer {
     /// Origin at which a reverse proxy serves the port, such as `https://ops.example.org`: its host is accepted on a loopback address, and changes may come from its pages. Default: none.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub(crate) origin: Option<OuterOrigin>,
-    /// Client certificates that may change something, by common name, DNS name, URI or e-mail address; all others may read. Default: none.
+    /// Client certificates that may change something, by common name, DNS name, URI or e-mail address, or by one part such as `tls:san-uri=spiffe://example/ops`; all others may read. Default: none.
     pub(crate) certificate_writers: Vec<Spanned<String>>,
     // Spring Boot's prefix of the path of every endpoint.
     pub(crate) base_path: Option<Spanned<String>>,

@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use tollgate_filters::client_certificate::CertificateSelector;
+
 use crate::sections::management::check::KeyHashing;
 use crate::sections::management::origin::OuterOrigin;
 use crate::sections::management::socket::AdminSocket;
@@ -18,8 +20,8 @@ pub struct Management {
     pub socket: Option<AdminSocket>,
     /// TLS of the port; `None` for clear text.
     pub tls: Option<ServerTls>,
-    /// Names of client certificates that may change something.
-    pub certificate_writers: Vec<String>,
+    /// Client certificates that may change something.
+    pub certificate_writers: Vec<CertificateSelector>,
     /// Origin at which a reverse proxy serves the port; `None` without one.
     pub origin: Option<OuterOrigin>,
     /// Address to listen on.
