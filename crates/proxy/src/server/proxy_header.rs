@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 use tollgate_config::ProxyProtocol;
 use tollgate_proxy_protocol::{HeaderError, MAX_BYTES, parse};
@@ -46,41 +48,74 @@ pub(super) async fn receive(
     protocol: &ProxyProtocol,
     open: &OpenConnection,
 ) -> Result<Client, Unserved> {
+    // A load balancer sends the header when it has connected: it has usually arrived, and nothing waits.
+    if let Some(received) = arrived(stream, peer, protocol) {
+        return received;
+    }
+    // Boxed, so that connections with a header that has arrived take no space for the wait.
+    Box::pin(wait(stream, peer, protocol, open)).await
+}
+
+/// Reads a header that has arrived. Returns `None` if more bytes are needed.
+fn arrived(stream: &TcpStream, peer: SocketAddr, protocol: &ProxyProtocol) -> Option<Result<Client, Unserved>> {
+    let mut space = [MaybeUninit::uninit(); MAX_BYTES];
+    // The runtime has not been told yet that bytes have arrived, so the socket itself is asked.
+    let ((bytes, _), _) = recv(stream, &mut space[..], RecvFlags::PEEK | RecvFlags::DONTWAIT).ok()?;
+    read(stream, bytes, peer, protocol)
+}
+
+/// Waits for a header.
+async fn wait(
+    stream: &TcpStream,
+    peer: SocketAddr,
+    protocol: &ProxyProtocol,
+    open: &OpenConnection,
+) -> Result<Client, Unserved> {
     let has_bytes = Cell::new(false);
     let reading = peek_until::<MAX_BYTES, _>(stream, |bytes, is_last| {
         has_bytes.set(!bytes.is_empty());
-        match parse(bytes) {
-            Ok(Some(header)) => {
-                let peer = header.source.unwrap_or(peer);
-                let client = Client { peer, proxy_header: Some(Rc::new(ProxyHeader::from(&header))) };
-                Some(Ok((header.length, client)))
-            }
-            Err(HeaderError::Missing) if protocol.is_optional() => Some(Ok((0, peer.into()))),
-            Err(error) => Some(Err(Unserved::Failed(error.into()))),
-            Ok(None) if bytes.is_empty() => Some(Err(Unserved::Ended)),
-            Ok(None) if is_last => Some(Err(Unserved::Failed(HeaderFailure::Malformed))),
-            Ok(None) => None,
-        }
+        let ended = match bytes {
+            _ if !is_last && !bytes.is_empty() => None,
+            [] => Some(Err(Unserved::Ended)),
+            _ => Some(Err(Unserved::Failed(HeaderFailure::Malformed))),
+        };
+        read(stream, bytes, peer, protocol).or(ended)
     });
     match wait_for_client(reading, open, protocol.timeout.get()).await {
-        Ok(received) => {
-            let (length, client) = received?;
-            consume(stream, length).map_err(|_| Unserved::Ended)?;
-            Ok(client)
-        }
+        Ok(received) => received,
         Err(error) if error.kind() != io::ErrorKind::TimedOut => Err(Unserved::Ended),
         Err(_) if protocol.is_optional() && !has_bytes.get() => Ok(peer.into()),
         Err(_) => Err(Unserved::Failed(HeaderFailure::Timeout)),
     }
 }
 
-/// Reads `length` bytes that have arrived.
+/// Reads the header at the start of `bytes`, which have arrived and are still in the socket. Returns `None` if more bytes are
+/// needed.
+fn read(
+    stream: &TcpStream,
+    bytes: &[u8],
+    peer: SocketAddr,
+    protocol: &ProxyProtocol,
+) -> Option<Result<Client, Unserved>> {
+    match parse(bytes) {
+        Ok(header) => {
+            let header = header?;
+            let peer = header.source.unwrap_or(peer);
+            let client = Client { peer, proxy_header: Some(Rc::new(ProxyHeader::from(&header))) };
+            Some(consume(stream, header.length).map(|()| client).map_err(|_| Unserved::Ended))
+        }
+        Err(HeaderError::Missing) if protocol.is_optional() => Some(Ok(peer.into())),
+        Err(error) => Some(Err(Unserved::Failed(error.into()))),
+    }
+}
+
+/// Removes `length` bytes that have arrived from the socket.
 fn consume(stream: &TcpStream, mut length: usize) -> io::Result<()> {
-    let mut space = [0; CONSUMED_BYTES];
+    let mut space = [MaybeUninit::uninit(); CONSUMED_BYTES];
     while length > 0 {
-        match stream.try_read(&mut space[..length.min(CONSUMED_BYTES)])? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => length -= count,
+        match recv(stream, &mut space[..length.min(CONSUMED_BYTES)], RecvFlags::DONTWAIT)? {
+            (_, 0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            (_, count) => length -= count,
         }
     }
     Ok(())
