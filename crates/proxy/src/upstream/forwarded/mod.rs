@@ -62,7 +62,7 @@ pub fn set_forwarded_prefix<B>(mut request: Request<B>, action: HeaderAction) ->
     if let Some(OriginalPath(original)) = request.extensions_mut().remove::<OriginalPath>()
         && let Some(prefix) = prefix(&original, request.uri().path())
     {
-        set_field(request.headers_mut(), X_FORWARDED_PREFIX, &prefix, action);
+        set_field(request.headers_mut(), X_FORWARDED_PREFIX, HeaderValue::try_from(prefix).ok(), action);
     }
     request
 }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::header::{FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{Entry, FORWARDED, HOST, HeaderMap, HeaderName, HeaderValue};
 
 use crate::upstream::forwarded::{X_FORWARDED_FOR, parse_address};
 use tollgate_config::{ForwardedHeaders, HeaderAction, TrustedProxies};
@@ -11,6 +11,9 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 pub(super) const X_FORWARDED_PREFIX: HeaderName = HeaderName::from_static("x-forwarded-prefix");
+
+/// Space for the text of a field: `Forwarded` with a host of usual length.
+const TEXT_BYTES: usize = 128;
 
 /// Connection of a request.
 #[derive(Clone, Copy, Debug)]
@@ -32,11 +35,11 @@ pub fn set_forwarded_headers(
     configured: &ForwardedHeaders,
     trusted: &TrustedProxies,
 ) {
-    let peer = hop.peer.ip().to_canonical();
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
+    let host = headers.get(HOST).filter(|host| host.to_str().is_ok_and(|host| !host.is_empty())).cloned();
+    let host_text = host.as_ref().and_then(|host| host.to_str().ok()).unwrap_or_default();
     let (proto, default_port) = if hop.tls { ("https", "443") } else { ("http", "80") };
     let is_port = |port: &&str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
-    let port = host.rsplit_once(':').map(|(_, port)| port).filter(is_port).unwrap_or(default_port).to_owned();
+    let port = host_text.rsplit_once(':').map(|(_, port)| port).filter(is_port);
     if configured.trusted_only {
         if configured.for_ == HeaderAction::Append {
             retain_entries(headers, X_FORWARDED_FOR, |entry| parse_address(entry).is_some_and(|ip| trusted.trusts(ip)));
@@ -45,27 +48,55 @@ pub fn set_forwarded_headers(
             retain_entries(headers, FORWARDED, |element| for_address(element).is_some_and(|ip| trusted.trusts(ip)));
         }
     }
-    set_field(headers, X_FORWARDED_FOR, &peer.to_string(), configured.for_);
-    set_field(headers, X_FORWARDED_PROTO, proto, configured.proto);
-    set_field(headers, X_FORWARDED_PORT, &port, configured.port);
-    if !host.is_empty() {
-        set_field(headers, X_FORWARDED_HOST, &host, configured.host);
-    }
+    // The map grows once, and one buffer holds each text before it becomes a value.
+    headers.reserve(5);
+    let mut text = Vec::with_capacity(TEXT_BYTES);
+    push_ip(&mut text, hop.peer.ip().to_canonical());
+    set_field(headers, X_FORWARDED_FOR, HeaderValue::from_bytes(&text).ok(), configured.for_);
+    set_field(headers, X_FORWARDED_PROTO, Some(HeaderValue::from_static(proto)), configured.proto);
+    let port = port.map_or_else(|| Ok(HeaderValue::from_static(default_port)), HeaderValue::from_str);
+    set_field(headers, X_FORWARDED_PORT, port.ok(), configured.port);
     if configured.forwarded {
-        let by = match hop.local.filter(|_| configured.by) {
-            Some(local) => format!(";by=\"{}\"", node(local)),
-            None => String::new(),
-        };
-        let element = format!("proto={proto};host=\"{host}\";for=\"{}\"{by}", node(hop.peer));
-        set_field(headers, FORWARDED, &element, HeaderAction::Append);
+        text.clear();
+        for part in ["proto=", proto, ";host=\"", host_text, "\";for=\""] {
+            text.extend_from_slice(part.as_bytes());
+        }
+        push_node(&mut text, hop.peer);
+        if let Some(local) = hop.local.filter(|_| configured.by) {
+            text.extend_from_slice(b"\";by=\"");
+            push_node(&mut text, local);
+        }
+        text.push(b'"');
+        set_field(headers, FORWARDED, HeaderValue::from_bytes(&text).ok(), HeaderAction::Append);
+    }
+    if host.is_some() {
+        set_field(headers, X_FORWARDED_HOST, host, configured.host);
     }
 }
 
-/// Formats an address as a node (RFC 7239 §6).
-fn node(address: SocketAddr) -> String {
-    match address.ip().to_canonical() {
-        IpAddr::V4(ip) => format!("{ip}:{}", address.port()),
-        IpAddr::V6(ip) => format!("[{ip}]:{}", address.port()),
+/// Appends a node (RFC 7239 §6).
+fn push_node(text: &mut Vec<u8>, address: SocketAddr) {
+    let ip = address.ip().to_canonical();
+    if ip.is_ipv6() {
+        text.push(b'[');
+    }
+    push_ip(text, ip);
+    text.extend_from_slice(if ip.is_ipv6() { b"]:" } else { b":" });
+    text.extend_from_slice(itoa::Buffer::new().format(address.port()).as_bytes());
+}
+
+/// Appends an address. The standard formatter takes 700 instructions for one of IPv4.
+fn push_ip(text: &mut Vec<u8>, ip: IpAddr) {
+    match ip {
+        IpAddr::V4(ip) => {
+            for (at, octet) in ip.octets().into_iter().enumerate() {
+                if at > 0 {
+                    text.push(b'.');
+                }
+                text.extend_from_slice(itoa::Buffer::new().format(octet).as_bytes());
+            }
+        }
+        IpAddr::V6(ip) => text.extend_from_slice(ip.to_string().as_bytes()),
     }
 }
 
@@ -98,22 +129,27 @@ fn retain_entries(headers: &mut HeaderMap, name: HeaderName, is_kept: impl Fn(&[
     };
 }
 
-/// Sets or appends `value`. The field has one line afterwards.
-pub(super) fn set_field(headers: &mut HeaderMap, name: HeaderName, value: &str, action: HeaderAction) {
-    let mut line = Vec::new();
-    match action {
-        HeaderAction::Keep => return,
-        HeaderAction::Replace => {}
-        HeaderAction::Append => {
-            for earlier in headers.get_all(&name) {
+/// Sets or appends `value`, if there is one. The field has one line afterwards.
+pub(super) fn set_field(headers: &mut HeaderMap, name: HeaderName, value: Option<HeaderValue>, action: HeaderAction) {
+    let Some(value) = value.filter(|_| action != HeaderAction::Keep) else { return };
+    match headers.entry(name) {
+        Entry::Vacant(field) => {
+            field.insert(value);
+        }
+        Entry::Occupied(mut field) if action == HeaderAction::Append => {
+            let mut line = Vec::new();
+            for earlier in field.iter() {
                 line.extend_from_slice(earlier.as_bytes());
                 line.push(b',');
             }
+            line.extend_from_slice(value.as_bytes());
+            if let Ok(line) = HeaderValue::from_bytes(&line) {
+                field.insert(line);
+            }
         }
-    }
-    line.extend_from_slice(value.as_bytes());
-    if let Ok(line) = HeaderValue::from_bytes(&line) {
-        headers.insert(name, line);
+        Entry::Occupied(mut field) => {
+            field.insert(value);
+        }
     }
 }
 
@@ -136,6 +172,15 @@ mod tests {
             &TrustedProxies::Networks(vec!["10.0.0.0/8".parse().unwrap()]),
         );
         headers
+    }
+
+    #[test]
+    fn addresses_are_written_as_the_standard_formatter_does() {
+        for text in ["0.0.0.0", "192.0.2.7", "255.255.255.255", "2001:db8::7", "::1"] {
+            let mut written = Vec::new();
+            push_ip(&mut written, text.parse().unwrap());
+            assert_eq!(String::from_utf8(written).unwrap(), text);
+        }
     }
 
     fn hop() -> Hop {
