@@ -81,3 +81,30 @@ fn parts_have_springs_form_too_and_an_application_file_leaves_the_others_out() {
     folder.write("conf.d/application.yml", &spring("application"));
     assert_eq!(ids(&folder, &["conf.d"], None), ["application"]);
 }
+
+#[test]
+fn documents_that_are_no_maps_are_errors_in_every_file() {
+    let folder = Folder::of(&[
+        ("conf.d/10.yml", &route("a")),
+        ("over.yaml", "server: {max-headers: 80}\n"),
+        ("main.yaml", &format!("spring.config.import: imported.yaml\n{}", route("m"))),
+        ("imported.yaml", "{}"),
+        ("empty.yaml", "# nothing\n---\n"),
+    ]);
+    let refused = |file: &str, text: &str, paths: &[&str], profiles, place: &str| {
+        folder.write(file, text);
+        let error = folder.load(paths, profiles).map(|loaded| loaded.config.routes.len()).unwrap_err();
+        assert!(error.contains(&format!("{place}: error: expected a map of sections, found")), "{text}: {error}");
+    };
+    for text in ["- a\n", "hello\n", "routes\n", "'x'\n"] {
+        refused("conf.d/20.yml", text, &["conf.d"], None, "conf.d/20.yml:1:1");
+        refused("over.yaml", text, &["main.yaml", "over.yaml"], None, "over.yaml:1:1");
+        refused("imported.yaml", text, &["main.yaml"], None, "imported.yaml:1:1");
+    }
+    folder.write("imported.yaml", "{}");
+    refused("main-prod.yaml", "- a\n", &["main.yaml"], Some("prod"), "main-prod.yaml:1:1");
+    let later = format!("{}---\n---\n- x\n", route("b"));
+    refused("conf.d/20.yml", &later, &["conf.d"], None, "conf.d/20.yml:5:1");
+    folder.write("conf.d/20.yml", &format!("{}---\n# none\n", route("b")));
+    assert_eq!(ids(&folder, &["conf.d", "empty.yaml"], None), ["a", "b"]);
+}

@@ -20,7 +20,7 @@ use self::group::{Branch, Group, Importer};
 use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
 use crate::form::Form;
 use crate::source::documents;
-use crate::source::dotted::Properties;
+use crate::source::dotted::{self, Properties};
 use crate::source::expansion::{Budget, Lookup, Value};
 use crate::source::files::{LoadError, NAMES_END, is_file, read_one, remedy};
 use crate::source::merge::Replaced;
@@ -151,7 +151,9 @@ impl Reader<'_> {
         if self.nodes > MAX_NODES {
             return Err(refused(path, "the files of a configuration have at most 250,000 values"));
         }
-        for document in documents::expand(documents, Form::Own, &mut ignored) {
+        // Documents that are no maps stay, so that they are reported.
+        for mut document in documents {
+            document.node = dotted::expand(document.node, Form::Own, &mut ignored);
             let has_condition = condition(&document.node).is_some();
             let mut branch = Branch { document, imports: None, chain: chain.to_vec() };
             if !has_condition {
