@@ -135,6 +135,7 @@ impl<'t> Builder<'t> {
         };
         if is_plain && !is_key {
             self.expression(&at);
+            self.missing_dash(&at);
         }
         self.nodes += text_nodes(&text);
         if is_key && anchor == 0 {

@@ -84,7 +84,11 @@ pub(super) fn describe(kind: &ErrorKind) -> Described {
             "the text in quotes begins here: end it with the same quote; within `'…'`, a quote is written twice",
             false,
         ),
-        Kind::UnknownAnchor => return Described::message("unknown anchor"),
+        Kind::UnknownAnchor => (
+            "unknown anchor",
+            "`*name` repeats the value that `&name` marks further up in the same document; quote a text that begins with `*`",
+            false,
+        ),
         other => return Described::message(other.to_string()),
     };
     Described { message: message.into(), help: Some(help), is_about_collection }

@@ -210,7 +210,12 @@ pub(super) fn mentions_secret(text: &str) -> bool {
     let mut words = words.filter(|word| !is_setting(word));
     let written: String = words.clone().map(letters).collect();
     let mut names = SECRET_NAMES.iter().chain(&SECRET_KEYS).chain(&SECRET_SECTIONS);
-    let has_user = || text.contains(':') && (text.contains('@') || text.contains("%40"));
+    // An `@` at the begin of a value is no end of a password.
+    let ends_password = |(at, _): (usize, &str)| {
+        let before = text[..at].trim_end_matches(['[', '{', '"', '\'']);
+        !(before.is_empty() || before.ends_with(char::is_whitespace))
+    };
+    let has_user = || text.contains(':') && (text.contains("%40") || text.match_indices('@').any(ends_password));
     let has_password = |word: &str| {
         let mut found = Vec::new();
         find_urls_without_host(word, &mut found);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use granit_parser::{ErrorKind, ScanError, Tag};
 
-use super::Builder;
+use super::{Builder, Content};
 use crate::yaml::parse::Problem;
 use crate::yaml::position;
 use crate::yaml::span::{Bytes, Span};
@@ -79,6 +79,41 @@ impl Builder<'_> {
         let help = "write a space before the colon, or name the anchor without one".to_owned();
         let error = || Problem { help: Some(help), ..self.error(at, "a colon in the name of an anchor") };
         if name.contains(':') { Err(error()) } else { Ok(()) }
+    }
+
+    /// Warns of the plain text at `at`, if it is one text in lines that look like items of a list: each is one word, or begins
+    /// like `Name=`. A line behind a comma is part of the item above.
+    pub(super) fn missing_dash(&mut self, at: &Range<usize>) {
+        let text = self.text.get(at.clone()).unwrap_or_default();
+        if !text.trim_end().contains('\n') {
+            return;
+        }
+        let mut lines = text.split('\n').map(str::trim).filter(|line| !line.is_empty()).peekable();
+        let mut second = at.start;
+        while let Some(line) = lines.next() {
+            let name = line.split('=').next().unwrap_or_default();
+            let begins_with_name = name.len() < line.len() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            if !begins_with_name && line.contains([' ', '\t']) || line.ends_with(',') && lines.peek().is_some() {
+                return;
+            }
+            if second == at.start {
+                second +=
+                    lines.peek().and_then(|next| text[line.len()..].find(next)).map_or(0, |next| line.len() + next);
+            }
+        }
+        let in_list = self.open.last().filter(|open| matches!(open.content, Content::List(_)));
+        let (start, mark) = match in_list {
+            Some(open) if open.is_flow => (second, "a comma before it"),
+            Some(_) => (second, "`- ` before it"),
+            None => (at.start, "`- ` before each of its lines"),
+        };
+        let what = if start == second { "this line is part of the text above" } else { "these lines are one text" };
+        self.parsed.warnings.push(Problem {
+            at: Span::new(self.file, Bytes::new(start..start)),
+            message: format!("{what}, not an item of a list"),
+            help: Some(format!("write {mark}; quote a text over several lines: `\"…\"`")),
+            first: None,
+        });
     }
 
     /// Checks a plain scalar. Within brackets, YAML 1.1 has a key behind a question mark.
