@@ -24,7 +24,7 @@ use crate::sections::upstreams::{self, Registries, UpstreamsByName};
 use crate::source::placeholder::Unresolved;
 use crate::spec::single_values::header_name;
 use crate::switches::{ComponentKind, Switches};
-use crate::yaml::{Node, NodeKind, Span};
+use crate::yaml::{Node, Span};
 use tollgate_routing::Predicate;
 
 /// Facts about the file that are not in the raw configuration.
@@ -41,34 +41,6 @@ pub(crate) struct CheckInput<'i> {
     pub(crate) means_no_routes: bool,
 }
 
-/// Timeouts that are milliseconds without a unit, each with the shortest that a file may mean.
-static WAITS: [(&[&str], u64); 3] = [
-    (&["httpclient", "connect-timeout"], 100),
-    (&["httpclient", "response-timeout"], 100),
-    (&["redis", "timeout"], 10),
-];
-
-/// Warns of `connect-timeout: 5`, which is 5 milliseconds, also in the metadata of routes.
-fn warn_of_bare_millis(root: &Node, diagnostics: &mut Diagnostics) {
-    let routes = match root.step("routes").map(|routes| &routes.kind) {
-        Some(NodeKind::Seq(routes)) => routes.as_slice(),
-        _ => &[],
-    };
-    let metadata = routes.iter().filter_map(|route| route.step("metadata"));
-    let of_routes =
-        metadata.flat_map(|metadata| WAITS[..2].iter().map(move |(path, min)| (metadata, &path[1..], *min)));
-    let all = WAITS.iter().map(|(path, min)| (root, *path, *min)).chain(of_routes);
-    for (node, path, min) in all {
-        let Some(value) = node.follow(path) else { continue };
-        let number = value.scalar().and_then(|text| text.trim().parse::<u64>().ok());
-        if let (Some(number), Some(name)) = (number.filter(|number| (1..min).contains(number)), path.last()) {
-            diagnostics
-                .warn(value.span, format!("`{name}: {number}` is {number} ms: a bare number is milliseconds"))
-                .help(format!("write `{number}s`, or `{number}ms` to keep it"));
-        }
-    }
-}
-
 /// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
     raw: RawConfig,
@@ -77,7 +49,6 @@ pub(crate) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Config {
     report_disabled(&raw, diagnostics);
-    warn_of_bare_millis(input.root, diagnostics);
     unwritable::warn_of_files(&raw, input.root, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, diagnostics).ok());
     let tokens = Tokens::check(raw.jwt.as_ref(), diagnostics);
@@ -95,8 +66,11 @@ pub(crate) fn check(
         keys.warn_of_unknown_names(&routes.iter().map(|route| &*route.id).collect(), &plans.collect(), diagnostics);
     }
     let forwarding = forwarding(&raw, input.switches, diagnostics);
+    let mark = diagnostics.mark();
     let mut server = raw.server.check(env, diagnostics);
-    response_fields::check(&mut server, raw.trusted_proxies.is_some(), diagnostics);
+    // A listener with errors may be one with TLS.
+    let may_use_tls = raw.trusted_proxies.is_some() || diagnostics.has_errors_since(mark);
+    response_fields::check(&mut server, may_use_tls, diagnostics);
     let base_path = raw.base_path.as_ref().map_or("", |path| path.value.as_str());
     let traffic = TrafficListener { port: server.port.get(), base_path };
     Config {

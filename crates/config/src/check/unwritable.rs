@@ -18,10 +18,12 @@ pub const ACCESS_LOG_WARNING: &str = "the access log ";
 enum Problem {
     NoFolder,
     IsFolder,
+    IsFile,
     NotPermitted,
 }
 
-/// Warns of the file of the access log and of the file for buckets, if they cannot be written here.
+/// Warns of the file of the access log, of the file for buckets and of the folder for certificates, if they cannot be written
+/// here.
 pub(super) fn warn_of_files(raw: &RawConfig, root: &Node, diagnostics: &mut Diagnostics) {
     if let LogOutput::File(path) = &raw.access_log.output
         && let Some(problem) = problem(path, true)
@@ -39,6 +41,25 @@ pub(super) fn warn_of_files(raw: &RawConfig, root: &Node, diagnostics: &mut Diag
             .warn(at.span, format!("the state file {} cannot be written: {problem}", path.display()))
             .help(format!("{}: without the file, buckets are full after a restart", problem.help(path)));
     }
+    if let Some(storage) = raw.server.raw_acme.as_ref().and_then(|acme| acme.value.storage.as_ref())
+        && let Some(problem) = folder_problem(Path::new(storage.value.trim()))
+    {
+        let folder = &storage.value;
+        diagnostics
+            .warn(storage.span, format!("the folder {folder} for certificates cannot be written: {problem}"))
+            .help(format!("{}: certificates must outlive the process", problem.help(Path::new(folder))));
+    }
+}
+
+/// Returns the reason why files cannot be created in `folder`, if there is one. Folders that are missing are created.
+fn folder_problem(folder: &Path) -> Option<Problem> {
+    let mut folders = folder.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
+    let existing = folders.find(|path| path.exists())?;
+    if !existing.is_dir() {
+        return Some(Problem::IsFile);
+    }
+    let may_write = rustix::fs::access(existing, Access::WRITE_OK).is_ok();
+    (!may_write).then_some(Problem::NotPermitted)
 }
 
 /// Returns the reason why the file at `path` cannot be written, if there is one. A file that is not `appended` to is replaced,
@@ -63,6 +84,7 @@ impl Problem {
         match self {
             Self::NoFolder => "create the folder for the user that runs the gateway".to_owned(),
             Self::IsFolder => format!("name a file in it, such as `{}`", path.join("tollgate").display()),
+            Self::IsFile => "name a folder".to_owned(),
             Self::NotPermitted => "let the user that runs the gateway write it".to_owned(),
         }
     }
@@ -73,6 +95,7 @@ impl fmt::Display for Problem {
         f.write_str(match self {
             Self::NoFolder => "its folder does not exist here",
             Self::IsFolder => "it is a folder",
+            Self::IsFile => "it is a file, or below one",
             Self::NotPermitted => "this user may not write it",
         })
     }

@@ -26,7 +26,7 @@ use serde::de::{Expected, Visitor};
 use crate::de::access::{Entries, Items, PlacedAccess};
 use crate::de::error::DeError;
 use crate::de::read::identity;
-pub(crate) use crate::de::read::{read, read_struct};
+pub(crate) use crate::de::read::{read, read_struct, warn_of_bare_millis};
 use crate::de::units::parse_flag;
 use crate::diagnostics::UnknownKey;
 pub(crate) use crate::yaml::key::{canonical, same_name};
@@ -37,6 +37,8 @@ use crate::yaml::{Node, NodeKind, Span};
 pub(crate) const SPANNED: &str = "$tollgate::Spanned";
 /// Name of the newtype of an argument that may be wrong: see [`crate::de::argument_value::Given`].
 pub(crate) const GIVEN: &str = "$tollgate::Given";
+/// Name of the newtype of times, whose bare numbers are milliseconds.
+pub(crate) const TIME: &str = "$tollgate::Time";
 /// Name of enums with YAML shapes as variants: `scalar`, `seq` and `map`.
 pub(crate) const SHAPE: &str = "$tollgate::Shape";
 
@@ -49,6 +51,8 @@ pub(super) struct Context<'c> {
     pub(super) unknown: RefCell<Vec<UnknownKey>>,
     pub(super) found: RefCell<Vec<(Span, String)>>,
     pub(super) path: RefCell<Vec<String>>,
+    /// Times that are fewer milliseconds than a file may mean, with their keys.
+    pub(super) bare_millis: RefCell<Vec<(Span, String, u64)>>,
     /// True if a value of the wrong type was left out, and no argument around it has taken notice.
     pub(super) lacks_values: Cell<bool>,
     /// Fields of the struct around the next one, which is its [`SAME_MAP`].
@@ -89,6 +93,18 @@ impl<'n> De<'n, '_> {
             NodeKind::Scalar(_) => Some("scalar"),
             NodeKind::Seq(_) => Some("seq"),
             NodeKind::Map(_) => Some("map"),
+        }
+    }
+
+    /// Notes `idle-timeout: 60`, which is 60 milliseconds.
+    fn note_bare_millis(self) {
+        let path = self.context.path.borrow();
+        let Some((name, above)) = path.split_last() else { return };
+        let is_below = |section| above.last().is_some_and(|above| same_name(section, above));
+        // Redis decides in milliseconds, and pauses before a lock is tried again are as short.
+        let least = if is_below("redis") || is_below("lock") { 10 } else { units::LEAST_BARE_MILLIS };
+        if let Some(number) = self.node.scalar().and_then(|text| units::bare_millis(text, least)) {
+            self.context.bare_millis.borrow_mut().push((self.node.span, name.clone(), number));
         }
     }
 
@@ -213,6 +229,10 @@ impl<'de> serde::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, DeError> {
         match name {
+            TIME => {
+                self.note_bare_millis();
+                visitor.visit_newtype_struct(self)
+            }
             SPANNED => visitor.visit_seq(PlacedAccess { de: self, reports: false, step: 0 }),
             GIVEN if matches!(self.node.kind, NodeKind::Null) => visitor.visit_unit(),
             GIVEN => visitor.visit_seq(PlacedAccess { de: self, reports: true, step: 0 }),

@@ -65,6 +65,7 @@ fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> 
             blank: &blank,
             unknown: RefCell::default(),
             path: RefCell::default(),
+            bare_millis: RefCell::default(),
             found: RefCell::default(),
             lacks_values: Cell::default(),
             around: Cell::default(),
@@ -78,6 +79,12 @@ fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> 
                 reported = Some(report(span, &message, diagnostics));
             }
             value => {
+                let mut warned = HashSet::new();
+                for (span, name, number) in context.bare_millis.take() {
+                    if warned.insert(identity(span)) {
+                        warn_of_bare_millis(&name, number, span, diagnostics);
+                    }
+                }
                 for (span, message) in found {
                     reported = Some(report(span, &message, diagnostics));
                 }
@@ -85,6 +92,13 @@ fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> 
             }
         }
     }
+}
+
+/// Warns of a `number` without a unit, which is milliseconds.
+pub(crate) fn warn_of_bare_millis(name: &str, number: u64, at: Span, diagnostics: &mut Diagnostics) {
+    diagnostics
+        .warn(at, format!("`{name}: {number}` is {number} ms: a bare number is milliseconds"))
+        .help(format!("write `{number}s`, or `{number}ms` to keep it"));
 }
 
 /// Reports the error of a value, with its help.

@@ -30,6 +30,39 @@ pub struct Address(pub IpAddr);
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct Number(pub f64);
 
+/// Text of a time, whose name tells the deserializer that it is one.
+#[derive(Deserialize)]
+#[serde(rename = "$tollgate::Time")]
+struct TimeText(String);
+
+/// Least bare number of milliseconds that files mean, with few exceptions.
+pub(crate) const LEAST_BARE_MILLIS: u64 = 100;
+
+/// Returns a number without a unit from 1 to below `least`.
+pub(crate) fn bare_millis(text: &str, least: u64) -> Option<u64> {
+    text.trim().parse().ok().filter(|number| (1..least).contains(number))
+}
+
+/// Reads a time with `parse`.
+fn read_time<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    parse(TimeText::deserialize(deserializer)?.0.trim()).map_err(D::Error::custom)
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_time(deserializer, |text| parse_time(text).map(Self))
+    }
+}
+
+impl<'de> Deserialize<'de> for Timeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_time(deserializer, |text| parse_timeout(text).map(Self))
+    }
+}
+
 /// Reads a scalar with `parse`.
 pub(crate) fn read_text<'de, D: Deserializer<'de>, T>(
     deserializer: D,
@@ -68,8 +101,6 @@ macro_rules! described_by {
 pub(crate) use {described_by, read_by};
 
 read_by! {
-    Time: |text| parse_time(text).map(Time);
-    Timeout: |text| parse_timeout(text).map(Timeout);
     Seconds: |text| {
         let time = || i64::try_from(parse_time(text).ok()?.as_secs()).ok();
         let seconds = text.parse().ok().or_else(time).map(Seconds);

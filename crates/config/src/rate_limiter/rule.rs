@@ -236,8 +236,6 @@ fn length(field: &str, given: &Given<TimeArgument>, diagnostics: &mut Diagnostic
 /// Warns of `window: 60`, which is 60 milliseconds.
 fn warn_of_bare_number(field: &str, length: TimeArgument, at: Span, diagnostics: &mut Diagnostics) {
     if let Some(number) = length.bare_millis.filter(|_| length.time < Duration::from_secs(1)) {
-        diagnostics
-            .warn(at, format!("`{field}: {number}` is {number} ms: a bare number is milliseconds"))
-            .help(format!("write `{number}s`, or `{number}ms` to keep it"));
+        crate::de::warn_of_bare_millis(field, number, at, diagnostics);
     }
 }

@@ -266,6 +266,10 @@ fn warn_of_impossible(args: &RuleArgs, at: Span, limit: &Limit, diagnostics: &mu
     let place = args.fields_of_file().find(|(name, _)| *name == field);
     let warning = diagnostics.warn(place.map_or(at, |(_, at)| at), message);
     if limit.rule.capacity() > 0 {
-        warning.help(format!("raise `{field}` to at least `requested-tokens`"));
+        let cost = match args.cost.value() {
+            Some(CostArg::Tokens(_)) => "cost",
+            Some(CostArg::Source(_)) | None => "requested-tokens",
+        };
+        warning.help(format!("raise `{field}` to at least `{cost}`"));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::de::canonical;
 use crate::de::units::{Timeout, parse_time, parse_timeout};
+use crate::de::{canonical, units};
 use crate::diagnostics::Diagnostics;
 use crate::routes::model::Route;
 use crate::sections::http_client::Http2;
@@ -29,6 +29,11 @@ pub(super) fn read_metadata(node: &Node, route: &mut Route, diagnostics: &mut Di
 
 fn read_entry(entry: &Arg, route: &mut Route, diagnostics: &mut Diagnostics) {
     let name = entry.name.as_deref().unwrap_or_default();
+    if ["connect-timeout", "response-timeout", "read-timeout", "body-timeout"].contains(&name)
+        && let Some(number) = units::bare_millis(&entry.value, units::LEAST_BARE_MILLIS)
+    {
+        crate::de::warn_of_bare_millis(name, number, entry.span, diagnostics);
+    }
     match name {
         "connect-timeout" => match parse_time(&entry.value) {
             Ok(time) if !time.is_zero() => route.connect_timeout = Some(time),

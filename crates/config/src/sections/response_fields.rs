@@ -6,14 +6,14 @@ use crate::de::spanned::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::server::Server;
 
-/// Checks the settings of both fields. `reports_tls` is true if proxies may report that clients use TLS.
-pub(crate) fn check(server: &mut Server, reports_tls: bool, diagnostics: &mut Diagnostics) {
+/// Checks the settings of both fields. `may_use_tls` is true if clients may use TLS without that of `server`, as behind proxies.
+pub(crate) fn check(server: &mut Server, may_use_tls: bool, diagnostics: &mut Diagnostics) {
     if let Some(name) = &server.proxy_status {
         check_proxy_name(name, diagnostics);
     }
     let Some(text) = &server.strict_transport_security else { return };
     server.hsts = hsts(text, diagnostics);
-    if server.hsts.is_some() && server.tls.is_none() && !reports_tls {
+    if server.hsts.is_some() && server.tls.is_none() && !may_use_tls {
         diagnostics
             .warn(
                 text.span.key(),

@@ -99,7 +99,7 @@ pub struct Server {
     pub http: Option<Spanned<PlainHttp>>,
     /// Certificates from an ACME server such as Let's Encrypt. Default: none.
     #[serde(rename = "acme")]
-    raw_acme: Option<Spanned<RawAcme>>,
+    pub(crate) raw_acme: Option<Spanned<RawAcme>>,
     /// Certificates from an ACME server.
     #[serde(skip)]
     pub acme: Option<Acme>,

@@ -31,8 +31,11 @@ fn certificates_by_their_names_are_checked() {
         ("certificates: []".to_owned(), "TLS without a certificate"),
         (format!("certificates: [{{{shop}, key-stor: a}}]"), "unknown key `key-stor`"),
     ] {
-        let problems = read(&format!("ssl: {{{ssl}}}")).err().unwrap_or_else(|| panic!("accepted: {ssl}"));
+        let problems = read(&format!("ssl: {{{ssl}}}, strict-transport-security: max-age=600"))
+            .err()
+            .unwrap_or_else(|| panic!("accepted: {ssl}"));
         assert!(problems.contains(error) && problems.matches("error:").count() == 1, "{ssl}: {problems}");
+        assert!(!problems.contains("strict-transport-security` is"), "TLS is meant: {problems}");
     }
     let names = |ssl: &str| {
         let tls = read(&format!("ssl: {{{ssl}}}")).unwrap_or_else(|problems| panic!("{problems}")).config.server.tls;

@@ -25,7 +25,7 @@ pub(crate) struct RawAcme {
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     domains: Vec<Spanned<String>>,
     /// Folder for the account and the certificates with their keys. It must outlive the process. Required.
-    storage: Option<Spanned<String>>,
+    pub(crate) storage: Option<Spanned<String>>,
     /// Address to which the ACME server may write. Default: none.
     email: Option<Spanned<String>>,
     /// URL of the ACME server's directory. Default `https://acme-v02.api.letsencrypt.org/directory`, Let's Encrypt.
