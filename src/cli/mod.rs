@@ -167,8 +167,12 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
             let command_line = selection.with_profiles(command_line);
             let files = if checked.is_empty() { vec![None] } else { checked.into_iter().map(Some).collect() };
             let configurations = files.into_iter().map(|file| selection.files(file, &command_line));
+            let configurations = configurations.collect::<Result<Vec<_>, _>>()?;
+            if configurations.iter().flatten().filter(|path| path.as_os_str() == "-").count() > 1 {
+                return Ok(report::fail(2, &"standard input, `-`, can be read once: name it for one configuration"));
+            }
             let max_problems = if max_problems == 0 { usize::MAX } else { max_problems };
-            check::run(&configurations.collect::<Result<Vec<_>, _>>()?, &command_line, mode, max_problems, connect)
+            check::run(&configurations, &command_line, mode, max_problems, connect)
         }
         Command::Explain(arguments) => explain::run(&arguments, command_line)?,
         Command::Simulate(arguments) => simulate::run(&arguments, command_line)?,

@@ -53,7 +53,7 @@ fn rate(text: &str) -> Result<f64, String> {
 
 /// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors, or a share is above
 /// `--max-denied`; 2 if a file cannot be read, a field of `--map` is in no line, no line can be used, or a bound names an
-/// unknown route.
+/// unknown route or a log without a request that a limiter decides.
 pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
     let LogArguments { selection, .. } = &arguments.logs;
     let command_line = selection.with_profiles(command_line);
@@ -95,6 +95,13 @@ fn replay(arguments: &Arguments, loaded: &[(String, Config)]) -> ExitCode {
     let written = write(&if arguments.json { json(&result) } else { result.to_string() });
     if written == ExitCode::SUCCESS && result.input.broken == result.input.lines {
         return fail(2, &"no line of the logs can be used");
+    }
+    if !result.gates.is_empty() && !result.reaches_limiters() {
+        return fail(
+            2,
+            &"--max-denied: no request of the log was decided by a limiter: use a log of the routes with limits, and name \
+              the fields of its lines with `--map` (`--json` counts those without a route)",
+        );
     }
     let failed: Vec<_> = result.gates.iter().filter(|gate| !gate.passed).map(GateOutcome::to_string).collect();
     if failed.is_empty() { written } else { fail(1, &format!("--max-denied: {}", failed.join("; "))) }

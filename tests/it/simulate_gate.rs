@@ -68,14 +68,33 @@ fn bounds_that_cannot_be_judged_never_pass() {
     assert_eq!(code, 2);
     assert!(err.contains("not a share such as 1%, 0.05% or 0"), "{err}");
 
+    // Half of the lines cannot be read, and two of the others have no route.
+    let only_a = std::fs::read_to_string(&config).unwrap().replace("Path=/**", "Path=/none");
+    let half = (log.clone() + ".half", config.clone() + ".half");
+    let lines = std::fs::read_to_string(&log).unwrap();
+    let lines: String = lines.lines().take(6).map(|line| format!("{line}\nunreadable\n")).collect();
+    std::fs::write(&half.0, lines).unwrap();
+    std::fs::write(&half.1, &only_a).unwrap();
+    let (code, out, _) = gated(&[&half.1, &half.0, "--max-denied", "50%"]);
+    assert_eq!(code, 0, "{out}");
+    let undecided = "2 of 4 requests denied (50 %), not more than 50 %; 8 others (66.67 %) could not be decided";
+    assert!(out.contains(undecided), "{out}");
+
+    // Another log has no request of the routes.
+    let other: String = (0..4).map(|at| combined_line(at, "192.0.2.1", "/other")).collect();
+    std::fs::write(&half.0, other).unwrap();
+    let (code, _, err) = gated(&[&half.1, &half.0, "--max-denied", "1%"]);
+    assert_eq!(code, 2, "{err}");
+    assert!(err.contains("no request of the log was decided by a limiter: use a log of the routes"), "{err}");
+
     // The log has no `X-Key`, and so no verdict of the only rule.
     let yaml = std::fs::read_to_string(&config).unwrap().replace("key-resolver: ip", "key-resolver: 'header:x-key'");
     std::fs::write(&config, yaml).unwrap();
     let (code, _, err) = gated(&[&config, &log, "--max-denied", "a=100%"]);
-    assert_eq!(code, 1);
-    assert!(err.contains("route a: no request of the log could be decided"), "{err}");
+    assert_eq!(code, 2);
+    assert!(err.contains("no request of the log was decided by a limiter"), "{err}");
     let (code, out, _) = gated(&[&config, &log, "--max-denied", "0", "--json"]);
-    assert_eq!(code, 0, "the other route is decided");
+    assert_eq!(code, 2, "the other route has no limiter");
     let report: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(report["gates"][0]["decided"], 196);
     assert_eq!(report["configurations"][0]["routes"][0]["unsimulated-rules"], 1);

@@ -39,6 +39,9 @@ pub struct GateOutcome {
     pub denied: u64,
     /// Requests that the simulation could decide.
     pub decided: u64,
+    /// Other lines of the log: unreadable, of no route, or without the fields that decide. Of a bound of one route, its
+    /// requests without these fields.
+    pub undecided: u64,
     /// Share of the denied requests, in percent.
     pub share: f64,
     /// True if the share is within the bound. A simulation that decided no request has not shown that.
@@ -99,14 +102,15 @@ impl Gate {
         self.route.as_deref()
     }
 
-    /// Compares the bound with the result of a configuration.
+    /// Compares the bound with the result of a configuration, for a log with so many `unreadable` lines.
     #[must_use]
-    pub fn judge(&self, outcome: &Outcome) -> GateOutcome {
+    pub fn judge(&self, outcome: &Outcome, unreadable: u64) -> GateOutcome {
         let routes = || outcome.routes.iter().filter(|found| self.route.as_ref().is_none_or(|id| found.route == *id));
         let undecided: u64 = routes().filter(|route| route.is_undecided()).map(|route| route.requests).sum();
-        let (requests, denied): (u64, u64) = match self.route {
-            Some(_) => (routes().map(|route| route.requests).sum(), routes().map(|route| route.denied).sum()),
-            None => (outcome.requests - outcome.undetermined, outcome.denied),
+        let unrouted = outcome.undetermined + outcome.unrouted;
+        let (requests, denied, others): (u64, u64, u64) = match self.route {
+            Some(_) => (routes().map(|route| route.requests).sum(), routes().map(|route| route.denied).sum(), 0),
+            None => (outcome.requests - unrouted, outcome.denied, unrouted + unreadable),
         };
         let decided = requests - undecided;
         GateOutcome {
@@ -114,6 +118,7 @@ impl Gate {
             max_denied: self.max.percent(),
             denied,
             decided,
+            undecided: undecided + others,
             share: percent(denied, decided),
             passed: decided > 0
                 && u128::from(denied) * u128::from(100 * UNITS) <= u128::from(decided) * u128::from(self.max.0),
@@ -123,7 +128,7 @@ impl Gate {
 
 impl Display for GateOutcome {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { denied, decided, share, max_denied, .. } = self;
+        let Self { denied, decided, undecided, share, max_denied, .. } = self;
         match &self.route {
             Some(route) => write!(f, "route {}", route.escape_debug())?,
             None => write!(f, "all routes")?,
@@ -132,7 +137,12 @@ impl Display for GateOutcome {
             return write!(f, ": no request of the log could be decided, at most {max_denied} % may be denied");
         }
         let relation = if self.passed { "not more" } else { "more" };
-        write!(f, ": {denied} of {decided} requests denied ({share} %), {relation} than {max_denied} %")
+        write!(f, ": {denied} of {decided} requests denied ({share} %), {relation} than {max_denied} %")?;
+        if *undecided > 0 {
+            let share = percent(*undecided, decided.saturating_add(*undecided));
+            write!(f, "; {undecided} others ({share} %) could not be decided")?;
+        }
+        Ok(())
     }
 }
 
@@ -167,7 +177,7 @@ mod tests {
     fn shares_are_compared_exactly() {
         let judged = |gate: &str, denied, requests, undetermined| {
             let outcome = Outcome { denied, requests, undetermined, ..Outcome::default() };
-            Gate::parse(gate).unwrap().judge(&outcome)
+            Gate::parse(gate).unwrap().judge(&outcome, 0)
         };
         // 0.57 % of 10,000 is below 57 in floating point.
         assert!(judged("0.57%", 57, 10_000, 0).passed && !judged("0.57%", 58, 10_000, 0).passed);
@@ -175,7 +185,10 @@ mod tests {
         assert!(judged("100%", u64::MAX, u64::MAX, 0).passed);
         let undetermined = judged("1%", 1, 100, 50);
         assert!(!undetermined.passed, "1 of 50 is 2 %");
-        assert_eq!(undetermined.to_string(), "all routes: 1 of 50 requests denied (2 %), more than 1 %");
+        assert_eq!(
+            undetermined.to_string(),
+            "all routes: 1 of 50 requests denied (2 %), more than 1 %; 50 others (50 %) could not be decided"
+        );
         assert!(!judged("1%", 0, 0, 0).passed && !judged("1%", 0, 5, 5).passed);
     }
 }

@@ -26,6 +26,15 @@ pub struct Report {
     pub gates: Vec<GateOutcome>,
 }
 
+impl Report {
+    /// Returns true if the limiters of the first configuration decided a request of the log.
+    #[must_use]
+    pub fn reaches_limiters(&self) -> bool {
+        let mut routes = self.configurations.first().into_iter().flat_map(|outcome| &outcome.routes);
+        routes.any(|route| route.requests > 0 && route.all_rules > 0 && !route.is_undecided())
+    }
+}
+
 /// Result of one configuration.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]

@@ -51,7 +51,10 @@ pub fn simulate(
     let rate = log.rate;
     let Replayed { replays, input, from, to, comparing } = replay(configurations, log, |_| None, on_progress);
     let configurations: Vec<_> = replays.into_iter().map(Replay::finish).collect();
-    let gates = configurations.first().into_iter().flat_map(|outcome| gates.iter().map(|gate| gate.judge(outcome)));
+    let gates = configurations
+        .first()
+        .into_iter()
+        .flat_map(|outcome| gates.iter().map(|gate| gate.judge(outcome, input.broken)));
     let gates = gates.collect();
     let comparison = (configurations.len() > 1).then(|| comparing.finish());
     Report { input, from, to, rate, gates, comparison, configurations }

@@ -145,6 +145,14 @@ fn standard_input_may_be_a_socket_as_in_an_editor() {
 }
 
 #[test]
+fn standard_input_is_checked_once() {
+    let output = Command::new(TOLLGATE).args(["check", "-", "-"]).stdin(Stdio::null()).output().unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert_eq!((output.status.code(), out.as_str()), (Some(2), ""), "{err}");
+    assert_eq!(err, "tollgate: standard input, `-`, can be read once: name it for one configuration\n");
+}
+
+#[test]
 fn migrate_joins_files_and_profiles_and_accepts_their_warnings() {
     replay(
         "\
