@@ -9,7 +9,10 @@
 //! The state is the time at which the bucket is full again, like the theoretical arrival time of GCRA. A full bucket
 //! equals no bucket, so a sweep can drop a state by that time alone.
 
+//! A bucket that refills in steps keeps the same debt, and counts it at the last step: see [`steps`].
+
 mod debt;
+mod steps;
 
 use serde::{Deserialize, Serialize};
 
@@ -19,11 +22,14 @@ use crate::rule::{Flow, TokenBucket};
 
 /// State of a bucket that is not full.
 ///
+/// If the bucket refills in steps, `full_at` is the step that fills it, and `rem` is less than the units of a step.
+///
 /// Its debt at a time `t` is `(full_at - t) * per_tick - rem` units, and 0 from `full_at` on. The flow is the one
 /// under which the tokens were spent. The state holds no level, so a rule with another burst finds the same debt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
-    /// Time at which the bucket is full again: microseconds, rounded up to a whole tick.
+    /// Time at which the bucket is full again: microseconds, rounded up to a whole tick, or step. Steps on the wall clock have
+    /// the highest bit set.
     pub(crate) full_at_us: u64,
     /// Id of the flow.
     pub(crate) flow: u32,
@@ -40,6 +46,7 @@ impl Algorithm for TokenBucket {
     #[inline(always)]
     fn decide(&self, state: Option<&Bucket>, now: Moment, cost: u64) -> (RuleVerdict, Option<Bucket>) {
         match state {
+            _ if self.flow().step_us > 0 => self.decide_in_steps(state, now, cost),
             Some(bucket) if bucket.flow != self.flow().id => self.decide_another(bucket, now, cost),
             _ => self.decide_with(Debt::of_present_rule(state, self, now.now_us), self.flow(), now, cost),
         }
@@ -48,8 +55,11 @@ impl Algorithm for TokenBucket {
     /// A return is reduced by the refill since the request, which a full bucket would have had in vain. So costs that are
     /// returned late admit no more than if they had been known at first.
     fn settle(&self, state: Option<&Bucket>, now: Moment, more: i64, counted_at_us: u64) -> Option<Bucket> {
+        if self.flow().step_us > 0 {
+            return self.settle_in_steps(state, now, more, counted_at_us);
+        }
         let (debt, flow) = match state {
-            Some(bucket) if bucket.flow != self.flow().id => Debt::of_another(bucket, self, now.now_us),
+            Some(bucket) if bucket.flow != self.flow().id => Debt::of_another(bucket, self, now),
             _ => (Debt::of_present_rule(state, self, now.now_us), *self.flow()),
         };
         let units = u128::from(more.unsigned_abs()) * u128::from(flow.units);
@@ -75,7 +85,7 @@ impl TokenBucket {
     #[cold]
     #[inline(never)]
     fn decide_another(&self, bucket: &Bucket, now: Moment, cost: u64) -> (RuleVerdict, Option<Bucket>) {
-        let (debt, flow) = Debt::of_another(bucket, self, now.now_us);
+        let (debt, flow) = Debt::of_another(bucket, self, now);
         self.decide_with(debt, &flow, now, cost)
     }
 
@@ -119,6 +129,11 @@ impl State for Bucket {
     #[inline]
     fn expires_at_us(&self) -> u64 {
         self.full_at_us
+    }
+
+    #[inline]
+    fn is_expired(&self, now: Moment) -> bool {
+        if self.is_on_wall_clock() { self.is_over_on_wall_clock(now) } else { self.full_at_us <= now.now_us }
     }
 
     fn renumber(&mut self, flows: &[u32]) -> bool {

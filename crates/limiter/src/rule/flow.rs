@@ -11,6 +11,8 @@ use super::{MAX_SAFE_INTEGER, RuleError};
 
 /// Longest time in which an empty bucket may fill, in µs: 36,000 years. A timestamp that far ahead fits into a `u64`.
 const FILLS_WITHIN_US: u128 = 1 << 60;
+/// Longest such time of a bucket that refills in steps, whose timestamps are microseconds in Redis too: 142 years.
+pub(crate) const FILLS_IN_STEPS_WITHIN_US: u64 = 1 << 52;
 
 /// Refill of a bucket: units per tick and units per token.
 ///
@@ -28,6 +30,8 @@ pub(crate) struct Flow {
     pub(crate) units: u64,
     /// Length of a tick in microseconds.
     pub(crate) tick_us: u64,
+    /// Time after which all of its refill is added at once, a multiple of a tick; 0: the refill of each tick is added with it.
+    pub(crate) step_us: u64,
     /// Largest debt in tokens of a state that refers to this flow: the burst, unless a larger burst left a larger debt.
     pub(crate) bound: u64,
 }
@@ -74,9 +78,29 @@ impl Flow {
             }
         }
         // The casts are lossless: the conditions bound the first two, and a tick is shorter than the time to fill.
-        let flow =
-            Self { id: 0, per_tick: per_tick as u32, units: units as u64, tick_us: tick_us as u64, bound: burst };
-        Ok(flow.interned())
+        let (per_tick, units, tick_us) = (per_tick as u32, units as u64, tick_us as u64);
+        Ok(Self { id: 0, per_tick, units, tick_us, step_us: 0, bound: burst }.interned())
+    }
+
+    /// Computes the flow of `rate` tokens after each `period_us` into a bucket of `burst` tokens.
+    ///
+    /// Its ticks divide the period, so that each step adds exactly `rate` tokens. They are the shortest with which the units
+    /// of a step fit into 32 bits: 1 µs for most periods below an hour, 100 µs for 10 tokens a day.
+    pub(super) fn in_steps(rate: u64, period_us: u64, burst: u64) -> Result<Self, RuleError> {
+        let per_tick =
+            u32::try_from(rate).map_err(|_| RuleError::TooLarge { field: "replenish-rate", max: u32::MAX.into() })?;
+        if u128::from(burst.div_ceil(rate).max(1)) * u128::from(period_us) > FILLS_IN_STEPS_WITHIN_US.into() {
+            return Err(RuleError::StepsTooSlowly);
+        }
+        let mut tick_us = 1;
+        loop {
+            let units = period_us / tick_us;
+            let is_counted = u128::from(burst) * u128::from(units) <= MAX_SAFE_INTEGER.into();
+            if units == 1 || is_counted && u128::from(rate) * u128::from(units) <= u32::MAX.into() {
+                return Ok(Self { id: 0, per_tick, units, tick_us, step_us: period_us, bound: burst }.interned());
+            }
+            tick_us *= [2, 3, 5, 7].into_iter().find(|divisor| units.is_multiple_of(*divisor)).unwrap_or(units);
+        }
     }
 
     /// Returns this flow with the id of an equal flow, or with a new id.
@@ -101,7 +125,13 @@ impl Flow {
 
     /// Returns true if the flow of another process can be counted with.
     pub(crate) fn is_valid(&self) -> bool {
-        self.per_tick > 0 && self.units > 0 && self.tick_us > 0
+        let is_counted = self.per_tick > 0 && self.units > 0 && self.tick_us > 0;
+        is_counted && self.step_us.is_multiple_of(self.tick_us) && self.step_units() <= u32::MAX.into()
+    }
+
+    /// Returns the units that a step adds.
+    pub(crate) fn step_units(&self) -> u64 {
+        (self.step_us / self.tick_us).saturating_mul(self.per_tick.into())
     }
 
     /// Returns this flow for a state with a debt of up to `bound` tokens.
@@ -113,6 +143,11 @@ impl Flow {
     /// Returns true if both flows count in the same units and ticks, and at the same rate.
     pub(crate) fn counts_like(&self, other: &Self) -> bool {
         (self.per_tick, self.units, self.tick_us) == (other.per_tick, other.units, other.tick_us)
+    }
+
+    /// Returns the largest debt of a state that refers to this flow, in units.
+    pub(crate) fn most_debt(&self) -> u64 {
+        self.bound.saturating_mul(self.units).min(self.max_units())
     }
 
     /// Returns the largest number of units that every store counts exactly, including the time to refill them.

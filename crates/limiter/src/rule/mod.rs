@@ -17,7 +17,7 @@ use thiserror::Error;
 
 pub use self::calendar::{Calendar, CalendarUnit};
 pub use self::fixed_window::{Align, FixedWindow};
-pub(crate) use self::flow::{Flow, greatest_common_divisor};
+pub(crate) use self::flow::{FILLS_IN_STEPS_WITHIN_US, Flow, greatest_common_divisor};
 pub use self::leaky_bucket::LeakyBucket;
 pub(crate) use self::leaky_bucket::WarmUp;
 pub use self::list::{Algorithm, Rule};
@@ -32,7 +32,7 @@ pub use self::quota::Quota;
 pub(crate) use self::samples::samples;
 pub use self::sliding_window_counter::SlidingWindowCounter;
 pub use self::sliding_window_log::SlidingWindowLog;
-pub use self::token_bucket::TokenBucket;
+pub use self::token_bucket::{Refill, TokenBucket};
 
 /// Largest token count and longest time in microseconds (285 years) that a rule accepts: 2^53 - 1.
 ///
@@ -60,6 +60,11 @@ pub enum RuleError {
     /// A bucket that takes more than 30,000 years to fill.
     #[error("the bucket takes more than 30,000 years to fill: raise `replenish-rate` or lower `burst-capacity`")]
     FillsTooSlowly,
+    /// A bucket that refills in steps and takes more than 140 years to fill.
+    #[error(
+        "the bucket takes more than 140 years to fill: raise `replenish-rate`, lower `burst-capacity` or shorten `period`"
+    )]
+    StepsTooSlowly,
     /// A name that is not in the IANA time zone database.
     #[error("`time-zone`: unknown time zone `{0}`; write an IANA name such as `Europe/Berlin`, or `UTC`")]
     UnknownTimeZone(String),
@@ -80,7 +85,7 @@ impl RuleError {
             | Self::TooLarge { field, .. }
             | Self::DurationOutOfRange(field)
             | Self::TooLong(field) => field,
-            Self::FillsTooSlowly => "replenish-rate",
+            Self::FillsTooSlowly | Self::StepsTooSlowly => "replenish-rate",
             Self::UnknownTimeZone(_) => "time-zone",
             Self::RateTooHigh => "rate",
         }
@@ -98,6 +103,12 @@ impl Rule {
     #[must_use]
     pub fn shape(&self) -> RuleShape<'_> {
         by_algorithm!(self, settings => settings.shape())
+    }
+
+    /// Returns true for a bucket that refills in steps.
+    #[must_use]
+    pub fn refills_in_steps(&self) -> bool {
+        matches!(self, Self::TokenBucket(bucket) | Self::Gcra(bucket) if bucket.refill() != Refill::Smooth)
     }
 
     /// Returns the tokens that a key regains in each [`period`](TokenBucket::period) or window.

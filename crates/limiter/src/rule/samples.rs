@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{
-    Algorithm, Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter,
+    Algorithm, Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, Quota, Refill, Rule, SlidingWindowCounter,
     SlidingWindowLog, TokenBucket,
 };
 
@@ -16,7 +16,9 @@ pub(crate) fn samples() -> Vec<Rule> {
     let bucket = TokenBucket::new(3, minute, 9).unwrap();
     let rules = vec![
         Rule::TokenBucket(bucket.clone()),
-        Rule::Gcra(bucket),
+        Rule::Gcra(bucket.clone()),
+        Rule::TokenBucket(bucket.clone().with_refill(Refill::Interval).unwrap()),
+        Rule::TokenBucket(bucket.with_refill(Refill::Aligned { anchor_us: 7 }).unwrap()),
         FixedWindow::new(5, minute, Align::Clock).unwrap().into(),
         FixedWindow::on_calendar(5, month()).unwrap().into(),
         SlidingWindowLog::new(5, minute).unwrap().into(),

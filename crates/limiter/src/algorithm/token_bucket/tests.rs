@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod changed_rules;
+mod steps;
 
 use std::time::Duration;
 

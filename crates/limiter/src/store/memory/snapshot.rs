@@ -25,7 +25,7 @@ use crate::rule::Flow;
 /// First bytes of a snapshot.
 const MAGIC: &[u8; 16] = b"TOLLGATE-BUCKETS";
 /// Version of the format, and of the states. Changes of either need another one.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Length of the hash at the end.
 const HASH_BYTES: usize = 32;
 

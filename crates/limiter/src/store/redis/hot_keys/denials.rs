@@ -174,9 +174,10 @@ fn after(outcome: Outcome, passed: Duration) -> Outcome {
 }
 
 /// Additional wait of a request that costs `more`, at most a tick of the rule too long. `None`: it depends on when other
-/// requests were counted.
+/// requests were counted, or when steps begin.
 fn extra_wait(rule: &Rule, more: u64) -> Option<Duration> {
     match rule {
+        rule if rule.refills_in_steps() => None,
         Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Some(Duration::from_micros(bucket.flow().us_for(more))),
         // All of it returns in one moment.
         Rule::FixedWindow(_) => Some(Duration::ZERO),

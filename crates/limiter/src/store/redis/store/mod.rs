@@ -115,7 +115,7 @@ impl RedisStore {
     /// Returns true if requests under `rule` can be leased.
     #[must_use]
     pub fn supports_lease(rule: &Rule) -> bool {
-        rule.algorithm().spec().leasable
+        rule.algorithm().spec().leasable && !rule.refills_in_steps()
     }
 
     fn slot(&self, check: &Check<'_>) -> HashSlot {
