@@ -1,8 +1,9 @@
-//! Rate limit headers of a verdict: three families of header fields, and `Retry-After`.
+//! Rate limit headers of a verdict: families of header fields, and `Retry-After`.
 //!
 //! | Family | Fields |
 //! |---|---|
 //! | `spring` | `X-RateLimit-Remaining`, `-Replenish-Rate`, `-Burst-Capacity`, `-Requested-Tokens`, each renamable |
+//! | `remaining` | the first of them alone |
 //! | `draft` | `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers-11), an item for each rule |
 //! | `legacy` | `X-RateLimit-Limit`, `-Remaining`, `-Reset` (seconds until the full limit is available again) |
 //!
@@ -44,6 +45,8 @@ pub struct HeaderNames {
 pub struct Families {
     /// The four fields of Spring Cloud Gateway.
     pub spring: bool,
+    /// The first of them: the remaining tokens.
+    pub remaining: bool,
     /// `RateLimit-Policy` and `RateLimit`.
     pub draft: bool,
     /// `X-RateLimit-Limit`, `-Remaining` and `-Reset`.
@@ -76,7 +79,7 @@ impl HeaderNames {
 
 impl Default for Families {
     fn default() -> Self {
-        Self { spring: true, draft: false, legacy: false }
+        Self { spring: true, remaining: false, draft: false, legacy: false }
     }
 }
 

@@ -106,9 +106,11 @@ impl RateLimitHeaders {
     /// Adds the fields, as [`append`](Self::append) does, for a verdict on some of the rules.
     pub(crate) fn append_checked(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {
         let Some(rule) = self.nearest(verdict, checked).filter(|_| self.names.include) else { return };
-        let Families { spring, draft, legacy } = self.names.families;
-        if spring {
+        let Families { spring, remaining: has_remaining, draft, legacy } = self.names.families;
+        if spring || has_remaining {
             prepend(headers, &self.names.remaining, remaining(verdict));
+        }
+        if spring {
             prepend(headers, &self.names.replenish_rate, rule.replenish_rate.clone());
             prepend(headers, &self.names.burst_capacity, rule.burst_capacity.clone());
             let cost = checked.costs.and_then(|costs| costs.get(verdict.rule));
@@ -163,7 +165,8 @@ impl RateLimitHeaders {
     fn append_legacy(&self, verdict: &Verdict, rule: &PreparedRule, headers: &mut HeaderMap) {
         prepend(headers, &LEGACY_LIMIT, rule.burst_capacity.clone());
         let Some(left) = verdict.remaining else { return };
-        if !self.names.families.spring || self.names.remaining != LEGACY_REMAINING {
+        let Families { spring, remaining, .. } = self.names.families;
+        if !(spring || remaining) || self.names.remaining != LEGACY_REMAINING {
             prepend(headers, &LEGACY_REMAINING, number_value(left));
         }
         // A quota without a reset has no such time. Clients would read 0 as "retry immediately".

@@ -14,12 +14,12 @@ use crate::rate_limiter::plan_args::{PlanArgs, PlanResolverArgs};
 use crate::rate_limiter::value_enums::AlgorithmName;
 use crate::rate_limiter::value_enums::{
     Align, AtomicityWord, CalendarWord, CostArg, ErrorBodyWord, LockRetryWord, Mode, OnLimitArg, OnStoreFailureWord,
-    UpstreamHeadersWord, Window,
+    RefillWord, UpstreamHeadersWord, Window,
 };
 #[cfg(test)]
 use crate::routes::raw_route::RawCondition;
 use crate::sections::server::ErrorFormatWord;
-use crate::spec::argument_types::{Count, FieldName, Percent, Rate, Status, TimeArgument};
+use crate::spec::argument_types::{Count, FieldName, Instant, Percent, Rate, Status, TimeArgument};
 #[cfg(test)]
 use crate::spec::schema::{arguments, with_prefixed_names};
 use crate::yaml::Span;
@@ -40,6 +40,10 @@ pub(super) struct RuleArgs {
     pub(super) period: Given<TimeArgument>,
     /// Buckets: another name of `period`.
     pub(super) replenish_period: Given<TimeArgument>,
+    /// Buckets: `smooth` adds tokens continuously, `interval` those of a period at its end, from a key's first request on, `aligned` likewise at the same times for all keys. Default `smooth`.
+    pub(super) refill: Given<RefillWord>,
+    /// Buckets with `refill: aligned`: time at which a period begins, such as `2027-01-01T00:00:00Z`. Default: periods are multiples of their length since 1970 (UTC).
+    pub(super) refill_anchor: Given<Instant>,
     /// Windows: requests in each window. Required for them.
     pub(super) limit: Given<Count>,
     /// Windows: length of a window; for `fixed-window` also `hour`, `day`, `week`, `month` or `year` of the calendar. Required for windows.
@@ -80,6 +84,8 @@ impl RuleArgs {
             ("burst-capacity", self.burst_capacity.span()),
             ("period", self.period.span()),
             ("replenish-period", self.replenish_period.span()),
+            ("refill", self.refill.span()),
+            ("refill-anchor", self.refill_anchor.span()),
             ("limit", self.limit.span()),
             ("window", self.window.span()),
             ("align", self.align.span()),
@@ -169,7 +175,7 @@ pub(crate) struct LimiterArgs {
     pub(super) lock: Given<LockArgs>,
     /// Longest time for which a busy key may pay for requests in advance, at most 10s. Default: none.
     pub(super) lease: Given<TimeArgument>,
-    /// Families of header fields: `spring`, `draft` (`RateLimit`), `legacy` (`X-RateLimit-Limit`). Default: `redis-rate-limiter.headers`.
+    /// Families of header fields: `spring`, `remaining` (of `spring`, that field alone), `draft` (`RateLimit`), `legacy` (`X-RateLimit-Limit`). Default: `redis-rate-limiter.headers`.
     pub(super) headers: Given<Texts>,
     /// Adds header fields to responses. Default: `redis-rate-limiter.include-headers`.
     pub(super) include_headers: Given<bool>,

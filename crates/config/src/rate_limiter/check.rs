@@ -94,12 +94,12 @@ pub(crate) fn check(
     Ok(limiter)
 }
 
-/// Reports arguments of Bucket4j.
+/// Reports arguments of Bucket4j in our own form.
 fn report_bucket4j(spec: &FilterSpec<'_>, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
-    let is_bucket4j = |name: &String| name.starts_with("bucket4j-rate-limiter.");
+    let is_bucket4j = |name: &String| name.starts_with("bucket4j-rate-limiter");
     let Some(arg) = spec.args.iter().find(|arg| arg.name.as_ref().is_some_and(is_bucket4j)) else { return Ok(()) };
-    let error = diagnostics.error(arg.span.key(), "Bucket4j limiters need a Java bean, which Tollgate cannot run");
-    Err(error.reported_with("write `replenish-rate` (refill-tokens per second) and `burst-capacity` (capacity)"))
+    let error = diagnostics.error(arg.span.key(), "arguments of Bucket4j are read in an application.yml only");
+    Err(error.reported_with("write `replenish-rate` (refill-tokens), `period`, `burst-capacity` (capacity) and `refill`; `tollgate migrate` translates an application.yml"))
 }
 
 /// Moves the arguments in Spring's section to the others.

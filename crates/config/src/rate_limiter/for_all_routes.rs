@@ -39,6 +39,6 @@ pub(crate) struct RawLimiterHeaders {
     pub(crate) burst_capacity_header: Option<Spanned<String>>,
     /// Name of the header with the tokens per request. Default `X-RateLimit-Requested-Tokens`.
     pub(crate) requested_tokens_header: Option<Spanned<String>>,
-    /// Families of header fields: `spring`, `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
+    /// Families of header fields: `spring`, `remaining` (of `spring`, that field alone), `draft` (`RateLimit`) and `legacy` (`X-RateLimit-Limit`). Default `spring`.
     pub(crate) headers: Option<Vec<Spanned<String>>>,
 }

@@ -43,6 +43,10 @@ pub(super) fn lease<'l>(
             return Err(diagnostics.error(at, message).reported_with(help));
         }
         Some(limit) => {
+            if limit.rule.algorithm().spec().leasable {
+                let message = "`lease` is supported with `refill: smooth` only";
+                return Err(diagnostics.error(at, message).reported_with("remove one of them"));
+            }
             let message = format!("`lease` is not supported by `{}`", limit.rule.algorithm().as_str());
             return Err(diagnostics.error(at, message).reported_with("use `token-bucket`, `gcra` or `fixed-window`"));
         }

@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use tollgate_limiter::algorithm::SettingsForm;
-use tollgate_limiter::rule::{Algorithm, Calendar, FixedWindow, LeakyBucket, Quota, Rule, RuleError, TokenBucket};
+use tollgate_limiter::rule::{
+    Algorithm, Calendar, FixedWindow, LeakyBucket, Quota, Refill, Rule, RuleError, TokenBucket,
+};
 
 use crate::de::argument_value::Given;
 use crate::de::canonical;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::RuleArgs;
-use crate::rate_limiter::value_enums::{Align, CalendarWord, Window};
+use crate::rate_limiter::value_enums::{Align, CalendarWord, RefillWord, Window};
 use crate::spec::argument_types::{MAX_COUNT, Rate, TimeArgument};
 use crate::spec::rejection::Rejection;
 use crate::yaml::Span;
@@ -48,7 +50,9 @@ pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> 
 /// Returns the arguments of `algorithm`, besides [`COMMON`].
 fn fields(algorithm: Algorithm) -> &'static [&'static str] {
     match algorithm.spec().settings {
-        SettingsForm::Bucket(_) => &["replenish-rate", "burst-capacity", "period", "replenish-period"],
+        SettingsForm::Bucket(_) => {
+            &["replenish-rate", "burst-capacity", "period", "replenish-period", "refill", "refill-anchor"]
+        }
         SettingsForm::Window(_) => &["limit", "window"],
         SettingsForm::FixedWindow => &["limit", "window", "align", "time-zone"],
         SettingsForm::Pace => &["rate", "period", "max-wait", "max-queue", "warm-up"],
@@ -139,7 +143,22 @@ impl Reader<'_> {
                     rate.div_ceil(periods.into())
                 ));
         }
-        Ok(TokenBucket::new(rate, period, burst.unwrap_or(1))?)
+        Ok(TokenBucket::new(rate, period, burst.unwrap_or(1))?.with_refill(self.refill(diagnostics)?)?)
+    }
+
+    fn refill(&self, diagnostics: &mut Diagnostics) -> Result<Refill, Reported> {
+        let anchor_us = self.args.refill_anchor.optional()?.map(|anchor| anchor.0);
+        match self.args.refill.optional()?.unwrap_or_default() {
+            RefillWord::Aligned => Ok(Refill::Aligned { anchor_us: anchor_us.unwrap_or(0) }),
+            word => match self.args.refill_anchor.span() {
+                Some(anchor) => {
+                    let error = diagnostics.error(anchor.key(), "`refill-anchor` applies to `refill: aligned` only");
+                    Err(error.reported_with("`refill: aligned`, or remove it"))
+                }
+                None if word == RefillWord::Interval => Ok(Refill::Interval),
+                None => Ok(Refill::Smooth),
+            },
+        }
     }
 
     fn fixed_window(&self, diagnostics: &mut Diagnostics) -> Read<FixedWindow> {

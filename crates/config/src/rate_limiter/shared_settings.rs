@@ -177,15 +177,16 @@ fn header_names(
 
 /// Reads names of families of header fields, which may be separated by commas.
 pub(crate) fn families(names: &[Spanned<String>], diagnostics: &mut Diagnostics) -> Result<Families, Reported> {
-    let mut families = Families { spring: false, draft: false, legacy: false };
+    let mut families = Families { spring: false, remaining: false, draft: false, legacy: false };
     for text in names {
         for name in text.value.split(',').map(str::trim) {
             match name {
                 "spring" => families.spring = true,
+                "remaining" => families.remaining = true,
                 "draft" => families.draft = true,
                 "legacy" => families.legacy = true,
                 _ => {
-                    let message = format!("expected spring, draft or legacy, found `{name}`");
+                    let message = format!("expected spring, remaining, draft or legacy, found `{name}`");
                     let help = "headers: [spring, draft]; `include-headers: false` for none";
                     return Err(diagnostics.error(text.span, message).reported_with(help));
                 }

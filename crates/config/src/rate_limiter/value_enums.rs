@@ -31,6 +31,20 @@ pub(crate) enum Align {
     Clock,
 }
 
+/// `refill`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RefillWord {
+    /// Continuously.
+    #[default]
+    Smooth,
+    /// After each period of a key.
+    Interval,
+    /// After each period, at the same time for all keys.
+    Aligned,
+}
+
 /// `error-body`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

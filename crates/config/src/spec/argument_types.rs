@@ -38,6 +38,10 @@ pub(crate) struct TimeArgument {
     pub(crate) bare_millis: Option<u64>,
 }
 
+/// A point in time since 1970, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Instant(pub(crate) u64);
+
 /// A percentage from 0 to 100; a `%` may follow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Percent(pub(crate) f64);
@@ -98,6 +102,11 @@ read_by! {
     Count: count;
     Rate: rate;
     TimeArgument: time_argument;
+    Instant: |text| {
+        let micros = text.parse::<jiff::Timestamp>().ok().and_then(|time| u64::try_from(time.as_microsecond()).ok());
+        let expected = || format!("expected a time since 1970 such as `2027-01-01T00:00:00Z`, found `{text}`");
+        micros.map(Instant).ok_or_else(expected)
+    };
     Percent: percent;
     Fraction: |text| match text.parse() {
         Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(Fraction(fraction)),
@@ -131,6 +140,12 @@ described_by! {
         "pattern": r"^\s*[0-9Pp]|\$\{",
         "minimum": 1,
         "examples": ["1s", "1m"]
+    };
+    Instant: "Instant" {
+        "type": "string",
+        "description": "a time since 1970 with its offset",
+        "pattern": r"^\s*[0-9]{4}-[0-9]{2}-|\$\{",
+        "examples": ["2027-01-01T00:00:00Z"]
     };
     Percent: "Percent" {"type": ["number", "string"], "minimum": 0, "maximum": 100, "pattern": r"^\s*[0-9.]+\s*%?\s*$|\$\{"};
     Fraction: "Fraction" {"type": ["number", "string"], "minimum": 0, "maximum": 1, "pattern": r"^\s*[0-9.]+\s*$|\$\{"};

@@ -1,6 +1,7 @@
 //! Limiters: Spring's defaults, and arguments that Spring reads in another way.
 
 use crate::translate::Explicit;
+use crate::translate::bucket4j;
 use crate::translate::component::{Argument, Component, each_filter};
 use crate::tree::find;
 use tollgate_document::diagnostics::{Diagnostics, Missing, Section};
@@ -27,9 +28,13 @@ pub(super) fn translate(root: &mut Node, explicit: &mut Explicit, diagnostics: &
     let mut used = Vec::new();
     each_filter(root, &mut |filter| {
         let component = Component::read(filter).filter(|component| NEED_KEYS.contains(&component.name.as_str()));
-        let Some(component) = component else { return };
+        let Some(mut component) = component else { return };
         if is_limiter(&component) {
-            Limiter { filter, component: &component }.translate(&defaults, explicit, diagnostics);
+            let is_bucket4j = bucket4j::translate(filter, component.at, has_redis, explicit, diagnostics);
+            if is_bucket4j && let Some(translated) = Component::read(filter) {
+                component = translated;
+            }
+            Limiter { filter, component: &component, is_bucket4j }.translate(&defaults, explicit, diagnostics);
         }
         used.push(component.name);
     });
@@ -97,11 +102,15 @@ struct Defaults {
 struct Limiter<'l> {
     filter: &'l mut Node,
     component: &'l Component,
+    /// True if its numbers were those of Bucket4j.
+    is_bucket4j: bool,
 }
 
 impl Limiter<'_> {
     fn translate(mut self, defaults: &Defaults, explicit: &mut Explicit, diagnostics: &mut Diagnostics) {
-        self.report_rates(diagnostics);
+        if !self.is_bucket4j {
+            self.report_rates(diagnostics);
+        }
         if defaults.allows && self.arg("on-store-failure").is_none() && self.value("store") != Some("memory") {
             diagnostics
                 .note(self.component.at, "while Redis is unreachable every request passes, as in Spring")

@@ -4,6 +4,7 @@
 //! into the tree, so that everything behind it reads one form with one meaning. `tollgate migrate` prints the same tree, each
 //! added key below the comment that says why it is there.
 
+mod bucket4j;
 mod component;
 mod explicit;
 mod filters;

@@ -463,7 +463,7 @@ pub(super) const FILTERS: &[Entry] = &[
     entry(
         "RequestRateLimiter",
         "{name: RequestRateLimiter, args: {redis-rate-limiter.replenishRate: 10, redis-rate-limiter.burstCapacity: 20, key-resolver: ip}}",
-        "tokens flow all the time and not in whole seconds; each limiter of a route has its own bucket; see [RequestRateLimiter](filters/RequestRateLimiter.md)",
+        "tokens flow all the time and not in whole seconds; each limiter of a route has its own bucket; arguments of Bucket4j (`bucket4j-rate-limiter.`) run too; see [RequestRateLimiter](filters/RequestRateLimiter.md)",
     ),
     entry("RequestSize", "{name: RequestSize, args: {maxSize: 5MB}}", "chunked bodies are counted as well"),
     entry(
