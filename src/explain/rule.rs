@@ -2,19 +2,31 @@
 
 use std::time::Duration;
 
-use tollgate_limiter::rule::{Rule, RuleShape};
+use tollgate_limiter::rule::{Refill, Rule, RuleShape};
 
 /// Describes a rule in a few words.
 pub fn describe(rule: &Rule) -> String {
     let name = rule.algorithm().as_str();
     match rule.shape() {
-        RuleShape::Bucket { rate, period, burst } => format!("{name}, {rate} per {}, burst {burst}", exact(period)),
+        RuleShape::Bucket { rate, period, burst } => {
+            format!("{name}, {rate} per {}, burst {burst}{}", exact(period), refill(rule))
+        }
         RuleShape::Pace { rate, period, .. } => format!("{name}, {rate} per {}, paced", exact(period)),
         RuleShape::Window { limit, window } => format!("{name}, {limit} per {}", exact(window)),
         RuleShape::Calendar { limit, calendar } => {
             format!("{name}, {limit} per {:?} of {}", calendar.unit(), calendar.time_zone())
         }
         RuleShape::Total { limit } => format!("{name}, {limit} in total"),
+    }
+}
+
+/// Describes the refill of a bucket in steps.
+fn refill(rule: &Rule) -> &'static str {
+    let (Rule::TokenBucket(bucket) | Rule::Gcra(bucket)) = rule else { return "" };
+    match bucket.refill() {
+        Refill::Smooth => "",
+        Refill::Interval => ", refill interval",
+        Refill::Aligned { .. } => ", refill aligned",
     }
 }
 

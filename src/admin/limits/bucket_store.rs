@@ -228,13 +228,19 @@ impl BucketStore {
 /// Returns the time until a bucket in Redis with `remaining` tokens admits the request of `check`; `None` if it does, or never
 /// does.
 ///
-/// The script tells the time only if it denies the request, which would count. A bucket refills steadily; the tokens of
-/// other rules are back when all are.
+/// The script tells the time only if it denies the request, which would count. A bucket refills steadily or in steps; the
+/// tokens of other rules are back when all are.
 fn time_until(Check { rule, cost, .. }: Check<'_>, remaining: u64, reset_after: Duration) -> Option<Duration> {
     let can_pass = cost > remaining && cost <= rule.capacity();
     can_pass.then(|| match rule.shape() {
         RuleShape::Bucket { rate, period, burst } => {
-            let spare_us = u128::from(burst - cost) * period.as_micros() / u128::from(rate.max(1));
+            let rate = rate.max(1);
+            let spare_us = if rule.refills_in_steps() {
+                let steps = (burst - remaining).div_ceil(rate) - (cost - remaining).div_ceil(rate);
+                u128::from(steps) * period.as_micros()
+            } else {
+                u128::from(burst - cost) * period.as_micros() / u128::from(rate)
+            };
             reset_after.saturating_sub(Duration::from_micros(u64::try_from(spare_us).unwrap_or(u64::MAX)))
         }
         _ => reset_after,
