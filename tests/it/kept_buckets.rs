@@ -9,9 +9,11 @@ use crate::support::load::{Load, statuses};
 use crate::support::upstream::Upstream;
 
 /// One rule of each algorithm, which admits some requests and then none for an hour.
-const RULES: [&str; 9] = [
+const RULES: [&str; 11] = [
     "algorithm: token-bucket, replenish-rate: 1, period: 1h, burst-capacity: 3",
     "algorithm: gcra, replenish-rate: 1, period: 1h, burst-capacity: 3",
+    "replenish-rate: 3, period: 1h, burst-capacity: 3, refill: interval",
+    "replenish-rate: 3, period: 365d, burst-capacity: 3, refill: aligned",
     "algorithm: fixed-window, limit: 3, window: 1h",
     "algorithm: fixed-window, limit: 3, window: year",
     "algorithm: sliding-window-log, limit: 3, window: 1h",

@@ -22,6 +22,9 @@ fn filters_and_predicates_are_those_of_the_migrated_file() {
     let limiter =
         |args: &str| format!("predicates: [Path=/**], filters: [{{name: RequestRateLimiter, args: {{{args}}}}}]");
     let rate = "redis-rate-limiter.replenishRate: 2";
+    let bucket4j = "bucket4j-rate-limiter.capacity: 5, bucket4j-rate-limiter.refillPeriod: 1m, key-resolver: ip";
+    let aligned =
+        "bucket4j-rate-limiter: {refill-style: INTERVALLY_ALIGNED, time-of-first-refill: '2027-01-01T00:00:00Z'}";
     let redis = "spring.data.redis.host: a\n";
     let resolver = "tollgate.key-resolvers.default: 'header:X-Key'\n";
     for (settings, route) in [
@@ -29,6 +32,9 @@ fn filters_and_predicates_are_those_of_the_migrated_file() {
         (resolver, limiter(rate)),
         (redis, limiter(&format!("{rate}, key-resolver: ip, burst-capacity: 4"))),
         (redis, limiter(&format!("{rate}, key-resolver: ip, error-body: problem, on-store-failure: deny"))),
+        (redis, limiter(bucket4j)),
+        ("", limiter(&format!("{bucket4j}, bucket4j-rate-limiter.refill-style: intervally, rate-limiter: '#{{@mine}}'"))),
+        ("", limiter(&format!("{bucket4j}, {aligned}, bucket: own, bucket4j-rate-limiter.refillTokens: 2"))),
         (redis, limiter("algorithm: quota, allowance: 5, key-resolver: ip")),
         (redis, limiter("key-resolver: ip, body: {text: a}, limits: [{replenish-rate: 1, key-resolver: 'header:X-A'}]")),
         ("tollgate.preflights: by-address\n", limiter(&format!("{rate}, key-resolver: 'header:X-A'"))),
