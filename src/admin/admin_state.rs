@@ -104,9 +104,10 @@ pub enum ReloadError {
 }
 
 impl AdminState {
-    /// Creates the state of a starting gateway, and the receiver of its reload requests.
+    /// Creates the state of a starting gateway whose admin port listens on `address`, and the receiver of its reload requests.
     #[must_use]
     pub fn new(
+        address: IpAddr,
         (config, config_state): (Arc<Config>, ConfigState),
         stores: Arc<SharedStores>,
         upstreams: Arc<Upstreams>,
@@ -117,7 +118,7 @@ impl AdminState {
     ) -> (Arc<Self>, ReloadRequests) {
         let (sender, reload_requests) = mpsc::channel(1);
         let state = Self {
-            address: config.management.address,
+            address,
             reload_requests: sender,
             start_settings: StartSettings::of(&config),
             config: ArcSwap::new(config),

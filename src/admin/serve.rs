@@ -198,7 +198,17 @@ mod tests {
         let loaded = tollgate_config::parse("test", yaml, &|_| None).map_err(|report| report.render(false)).unwrap();
         let (config, notes) = (Arc::new(loaded.config), ConfigState::new(&[], loaded.notes));
         let stores = SharedStores::new(&config);
-        AdminState::new((config, notes), stores, Arc::default(), Arc::default(), Readers::default(), None, None).0
+        AdminState::new(
+            Ipv4Addr::LOCALHOST.into(),
+            (config, notes),
+            stores,
+            Arc::default(),
+            Arc::default(),
+            Readers::default(),
+            None,
+            None,
+        )
+        .0
     }
 
     fn peer() -> Peer {

@@ -32,7 +32,10 @@ pub(super) fn start_admin(
     }
     let address = SocketAddr::new(config.management.address, config.management.port);
     let bound = match sockets.admin.take() {
-        Some(inherited) => Ok(vec![inherited]),
+        Some(inherited) => {
+            warn_of_inherited(inherited.local_addr()?, address, sockets.is_kept, &config.management);
+            Ok(vec![inherited])
+        }
         None => listener::bind(address, 1, config.server.reuse_port.get()),
     };
     let listener = match bound {
@@ -54,6 +57,18 @@ pub(super) fn start_admin(
     sockets.admin = Some(listener);
     spawn_boxed(admin::serve::port(served, Arc::clone(state), open));
     Ok(Some(bound))
+}
+
+/// Warns if the inherited socket is not the one that the file describes. `is_kept` is true if a service manager decides.
+fn warn_of_inherited(inherited: SocketAddr, address: SocketAddr, is_kept: bool, management: &Management) {
+    let same_ip = inherited.ip().to_canonical() == address.ip();
+    if !is_kept && (!same_ip || ![0, inherited.port()].contains(&address.port())) {
+        tracing::warn!(%address, %inherited, "a changed port or address of `management.server` takes effect at a restart without handover");
+    }
+    let has_doors = !management.tokens.is_empty() || management.tls.as_ref().is_some_and(|tls| tls.identifies_clients);
+    if !inherited.ip().to_canonical().is_loopback() && !has_doors {
+        tracing::warn!(%inherited, "every request to the admin port is refused: its inherited socket is no loopback address, and there are no `management.tokens`");
+    }
 }
 
 /// Opens the Unix socket of the admin port, if the file has one, unless it was inherited. The file of an inherited socket

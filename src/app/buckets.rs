@@ -141,7 +141,7 @@ fn check_own(path: &Path) -> io::Result<()> {
     }
     let mut begin = Vec::new();
     File::open(path)?.take(64).read_to_end(&mut begin)?;
-    if !begin.is_empty() && matches!(Snapshot::read(&begin), Err(SnapshotError::Foreign)) {
+    if matches!(Snapshot::read(&begin), Err(SnapshotError::Foreign)) {
         return Err(io::Error::new(
             io::ErrorKind::AlreadyExists,
             "the file is one of another program: name another one",

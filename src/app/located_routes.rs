@@ -1,12 +1,14 @@
 //! Routes of `discovery.locator`: those of the services that registries know.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::admin::ReloadError;
 use crate::app::process::Process;
 use crate::app::reader::Reader;
-use crate::app::source::{Source, located};
+use crate::app::source::{Source, located, with_services};
 use tollgate_config::{Config, Loaded};
+use tollgate_proxy::upstream::balance::{UpstreamManager, Upstreams};
 
 /// Time between a change of the services in the registries and the update of the routes, which then applies all changes.
 const LOCATE_DELAY: Duration = Duration::from_millis(200);
@@ -57,4 +59,32 @@ impl Process {
         let command_line = source.command_line();
         Ok(reader.run(move || located(config, &services, &command_line)).await)
     }
+}
+
+/// Starts discovery and health checks. The configuration gets the routes of the services that registries know.
+pub(super) async fn start_upstreams(
+    upstreams: &Arc<Upstreams>,
+    loaded: Loaded,
+    source: &Source,
+) -> (UpstreamManager, Loaded) {
+    let mut manager = UpstreamManager::new(Arc::clone(upstreams));
+    manager.apply(&loaded.config).await;
+    let has_locator = loaded.config.locator.is_some();
+    let loaded = with_services(loaded, manager.services(), source);
+    if has_locator {
+        manager.apply(&loaded.config).await;
+    }
+    (manager, loaded)
+}
+
+/// Refuses a configuration without routes to a process that takes over, as a reload does: an emptied file, or a standard input
+/// that has been read.
+pub(super) async fn require_routes(config: &Config, upstreams: &mut UpstreamManager) -> Result<(), ReloadError> {
+    if !config.routes.is_empty() || config.means_no_routes {
+        return Ok(());
+    }
+    if config.locator.is_none() {
+        return Err(ReloadError::NoRoutes);
+    }
+    upstreams.services_for(config).await.map(drop).map_err(ReloadError::NoRegistry)
 }

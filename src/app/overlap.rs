@@ -1,6 +1,7 @@
 //! Overlap: a process that shares the ports of another one (`server.reuse-port`) asks it for its buckets, over a Unix socket
 //! beside `memory.state-file`. The other process then drains, as after SIGUSR2.
 
+use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,19 +20,20 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Number of such attempts.
 const ATTEMPTS: u32 = 100;
 
-/// Returns a connection to the process that serves the same ports and keeps its buckets in the same file, if there is one.
-pub(super) fn connect(config: &Config) -> Option<UnixStream> {
-    UnixStream::connect(path(config)?).ok()
+/// Returns a connection to the process that serves the same `address` and keeps its buckets in the same file, if there is one.
+pub(super) fn connect(config: &Config, address: SocketAddr) -> Option<UnixStream> {
+    UnixStream::connect(path(config, address)?).ok()
 }
 
 /// Accepts connections of processes that take over, and passes them on while this one serves: while `open` is true. Another
 /// process can have the socket meanwhile.
 pub(super) async fn offer(
     config: Arc<Config>,
+    address: SocketAddr,
     mut open: watch::Receiver<bool>,
     offers: mpsc::Sender<tokio::net::UnixStream>,
 ) {
-    let Some(path) = path(&config) else { return };
+    let Some(path) = path(&config, address) else { return };
     let settings = AdminSocket { path, mode: MODE };
     loop {
         if open.wait_for(|is_open| *is_open).await.is_err() || offers.is_closed() {
@@ -80,11 +82,12 @@ async fn bind(settings: &AdminSocket) -> Result<(UnixListener, SocketFile), Sock
     Err(SocketError::InUse)
 }
 
-/// Returns the path of the socket, if buckets go to a process that shares the ports.
-fn path(config: &Config) -> Option<PathBuf> {
+/// Returns the path of the socket, if buckets go to a process that shares the ports. It has the address for traffic: a process
+/// on another port does not follow this one.
+fn path(config: &Config, address: SocketAddr) -> Option<PathBuf> {
     let memory = &config.memory;
     let shares = config.server.reuse_port.get() && memory.hand_over.get();
     let mut path = memory.state_file.as_ref().filter(|_| shares)?.clone().into_os_string();
-    path.push(".sock");
+    path.push(format!(".{address}.sock"));
     Some(path.into())
 }

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
@@ -182,6 +182,12 @@ impl Sockets {
             listeners.extend(plain);
         }
         Ok(of_workers)
+    }
+
+    /// Returns the address that the admin port has or will have: that of an inherited socket precedes the configured one.
+    pub(super) fn admin_address(&self, config: &Config) -> io::Result<IpAddr> {
+        let inherited = self.admin.as_ref().map(TcpListener::local_addr).transpose()?;
+        Ok(inherited.map_or(config.management.address, |inherited| inherited.ip().to_canonical()))
     }
 
     /// Returns duplicates for a new process, with their names, and its end of the connection to this one.

@@ -11,17 +11,18 @@ use thiserror::Error;
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use crate::admin::socket::SocketError;
-use crate::admin::{AdminState, ConfigState, on_traffic, port_needs_identity};
+use crate::admin::{AdminState, ConfigState, ReloadError, on_traffic, port_needs_identity};
 use crate::app::admin_listeners::{start_admin, start_admin_socket};
 use crate::app::buckets;
 use crate::app::descriptors;
 use crate::app::handover::{Predecessor, begin_to_serve};
+use crate::app::located_routes::{require_routes, start_upstreams};
 use crate::app::overlap;
 use crate::app::process::{Process, WorkerThread};
 use crate::app::reader::Reader;
 use crate::app::service_manager::{self, Beats};
 use crate::app::sockets::{Sockets, SocketsError};
-use crate::app::source::{Source, with_services};
+use crate::app::source::Source;
 use tollgate_acme::Certificates;
 use tollgate_config::{Config, Loaded, LogOutput};
 use tollgate_discovery::Registrations;
@@ -35,7 +36,7 @@ use tollgate_proxy::state::jwks::JwksRefresher;
 use tollgate_proxy::state::metering::Metering;
 use tollgate_proxy::state::redis_monitor::RedisMonitor;
 use tollgate_proxy::state::stores::SharedStores;
-use tollgate_proxy::upstream::balance::{UpstreamManager, Upstreams};
+use tollgate_proxy::upstream::balance::Upstreams;
 use tollgate_proxy::worker::Worker;
 use tollgate_routing::Predicate;
 use tollgate_telemetry::log_writer::{LogOptions, LogWriter, Target};
@@ -68,6 +69,9 @@ pub enum StartError {
         /// The reason.
         source: SocketError,
     },
+    /// The configuration would replace the routes of the process before by none.
+    #[error("not taking over: {0}")]
+    NoRoutes(ReloadError),
     /// A socket cannot be bound, or an inherited one cannot be used.
     #[error(transparent)]
     Sockets(#[from] SocketsError),
@@ -85,11 +89,14 @@ impl Process {
         let listeners = sockets.of_workers(&loaded.config)?;
         let address = sockets.traffic[0].local_addr()?;
         let log = open_access_log(&loaded.config)?;
-        let connection = sockets.predecessor.take().or_else(|| overlap::connect(&loaded.config));
+        let connection = sockets.predecessor.take().or_else(|| overlap::connect(&loaded.config, address));
         let mut predecessor = connection.map(Predecessor::new).transpose()?;
         let stores = start_stores(&loaded.config, predecessor.as_mut()).await;
         let upstreams = Arc::<Upstreams>::default();
-        let (manager, Loaded { config, notes }) = start_upstreams(&upstreams, loaded, source).await;
+        let (mut manager, Loaded { config, notes }) = start_upstreams(&upstreams, loaded, source).await;
+        if predecessor.is_some() {
+            require_routes(&config, &mut manager).await.map_err(StartError::NoRoutes)?;
+        }
         let config = Arc::new(config);
         #[cfg(feature = "jwt")]
         let mut jwks = JwksRefresher::default();
@@ -101,6 +108,7 @@ impl Process {
         key_display::configure(config.management.key_hashing.as_ref());
         let (spans, tracing) = start_traces(&config)?;
         let (admin, reload_requests) = AdminState::new(
+            sockets.admin_address(&config)?,
             (Arc::clone(&config), ConfigState::new(source.paths(), notes)),
             Arc::clone(&stores),
             Arc::clone(&upstreams),
@@ -115,7 +123,7 @@ impl Process {
         });
         let (admin_open, open) = watch::channel(predecessor.is_none());
         let (offer, offers) = mpsc::channel(1);
-        spawn_boxed(overlap::offer(Arc::clone(&config), open.clone(), offer));
+        spawn_boxed(overlap::offer(Arc::clone(&config), address, open.clone(), offer));
         let admin_address = start_admin(&config, &admin, &mut sockets, open.clone())?;
         let admin_socket = start_admin_socket(&config, &admin, &mut sockets, open)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
@@ -174,18 +182,6 @@ async fn start_stores(config: &Config, predecessor: Option<&mut Predecessor>) ->
     let stores = SharedStores::with_hash_key(config, buckets::hash_key(&left));
     buckets::restore(&stores, &left);
     stores
-}
-
-/// Starts discovery and health checks. The configuration gets the routes of the services that registries know.
-async fn start_upstreams(upstreams: &Arc<Upstreams>, loaded: Loaded, source: &Source) -> (UpstreamManager, Loaded) {
-    let mut manager = UpstreamManager::new(Arc::clone(upstreams));
-    manager.apply(&loaded.config).await;
-    let has_locator = loaded.config.locator.is_some();
-    let loaded = with_services(loaded, manager.services(), source);
-    if has_locator {
-        manager.apply(&loaded.config).await;
-    }
-    (manager, loaded)
 }
 
 /// Starts the export of spans, if traces are on. Returns its queue, and the sampler of a worker.

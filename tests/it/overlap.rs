@@ -51,8 +51,8 @@ impl Instances {
         Self { folder, _upstream: upstream, yaml }
     }
 
-    fn socket(&self) -> std::path::PathBuf {
-        self.folder.path().join("buckets.sock")
+    fn socket(&self, gateway: &Gateway) -> std::path::PathBuf {
+        self.folder.path().join(format!("buckets.{}.sock", gateway.address))
     }
 }
 
@@ -60,8 +60,8 @@ impl Instances {
 fn an_instance_beside_another_takes_its_buckets_and_the_other_drains() {
     let (clients, instances) = (8, Instances::new(3_000));
     let mut gateway = Gateway::start(&instances.yaml);
-    eventually("others can ask", || instances.socket().exists());
-    assert_eq!(fs::metadata(instances.socket()).unwrap().permissions().mode() & 0o777, 0o600);
+    eventually("others can ask", || instances.socket(&gateway).exists());
+    assert_eq!(fs::metadata(instances.socket(&gateway)).unwrap().permissions().mode() & 0o777, 0o600);
     let load = Load::start(&[gateway.address], clients, &["/a"]);
     for _ in 0..2 {
         load.more(500);
@@ -70,7 +70,7 @@ fn an_instance_beside_another_takes_its_buckets_and_the_other_drains() {
         gateway.logged("handed over");
         eventually("it is ready", || next.admin("/health/ready").status == 200);
         gateway = next;
-        eventually("others can ask it", || UnixStream::connect(instances.socket()).is_ok());
+        eventually("others can ask it", || UnixStream::connect(instances.socket(&gateway)).is_ok());
     }
     load.more(6_000);
     let exchanges = load.stop();
@@ -81,22 +81,36 @@ fn an_instance_beside_another_takes_its_buckets_and_the_other_drains() {
     assert!((3_000..=3_000 + 4 * clients).contains(&admitted), "{admitted}");
     gateway.signal("TERM");
     assert_eq!(gateway.wait().code(), Some(0));
-    assert!(!instances.socket().exists() && instances.folder.path().join("buckets").exists());
+    assert!(!instances.socket(&gateway).exists() && instances.folder.path().join("buckets").exists());
 }
 
 #[test]
 fn a_client_of_the_socket_that_is_no_gateway_changes_nothing() {
     let instances = Instances::new(5);
     let gateway = Gateway::start(&instances.yaml);
-    eventually("others can ask", || instances.socket().exists());
-    drop(UnixStream::connect(instances.socket()).unwrap());
+    eventually("others can ask", || instances.socket(&gateway).exists());
+    drop(UnixStream::connect(instances.socket(&gateway)).unwrap());
     gateway.logged("the other process has ended before it could serve");
-    let mut other = UnixStream::connect(instances.socket()).unwrap();
+    let mut other = UnixStream::connect(instances.socket(&gateway)).unwrap();
     other.write_all(b"GET / HTTP/1.1").unwrap();
     gateway.logged("no gateway that can take over (it sent 0x47)");
-    let silent = UnixStream::connect(instances.socket()).unwrap();
+    let silent = UnixStream::connect(instances.socket(&gateway)).unwrap();
     gateway.logged("did not serve within 3s");
     drop(silent);
     eventually("it goes on", || gateway.get("/a").header("connection").is_none());
     assert_eq!(gateway.admin("/health/ready").status, 200);
+}
+
+#[test]
+fn an_instance_on_another_port_replaces_none() {
+    let instances = Instances::new(5);
+    let gateway = Gateway::start(&instances.yaml);
+    eventually("others can ask", || instances.socket(&gateway).exists());
+    let other = Gateway::start(&instances.yaml);
+    assert_ne!(other.address, gateway.address);
+    eventually("others can ask it", || instances.socket(&other).exists());
+    for instance in [&gateway, &other] {
+        assert_eq!(instance.get("/a").header("connection"), None);
+        assert_eq!(instance.admin("/health/ready").status, 200);
+    }
 }

@@ -87,6 +87,20 @@ fn inherited_sockets_serve_traffic_and_the_admin_port_and_outlive_the_process() 
     assert_eq!(gateway.admin("/health/ready").status, 200);
 }
 
+/// The file says that the admin port is on loopback, where no token is asked.
+#[test]
+fn an_inherited_socket_on_all_addresses_asks_for_a_token() {
+    let admin = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+    let port = admin.local_addr().unwrap().port();
+    let unit = Unit::new(vec![("tollgate.socket", listener().into()), ("admin", admin.into())]);
+    let gateway = unit.start();
+    gateway.logged("every request to the admin port is refused");
+    let mut client = Connection::open((Ipv4Addr::LOCALHOST, port).into());
+    for (method, target) in [("GET", "/api/config"), ("POST", "/api/reload")] {
+        assert_eq!(client.request(method, target, &[("Host", "localhost")], b"").status, 401, "{method} {target}");
+    }
+}
+
 #[test]
 fn restarts_of_a_unit_under_load_lose_no_request() {
     let slow = Slow::start();

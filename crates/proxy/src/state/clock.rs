@@ -43,7 +43,8 @@ impl StoreClock {
     /// The other wall clock was ahead by more than a minute.
     pub fn resume(&self, (now_us, wall_us): (u64, u64)) -> Result<(), FromFuture> {
         let present_us = wall_clock_us();
-        let ahead_us = wall_us.saturating_sub(present_us);
+        // No process has run for 292,000 years.
+        let ahead_us = wall_us.saturating_sub(present_us).max(now_us.saturating_sub(u64::MAX / 2));
         if ahead_us > LONGEST_AHEAD_US {
             return Err(FromFuture(Duration::from_micros(ahead_us)));
         }

@@ -85,7 +85,9 @@ impl<'a> Snapshot<'a> {
     /// # Errors
     /// They are those of something else, of another version, or not complete.
     pub fn read(bytes: &'a [u8]) -> Result<Self, SnapshotError> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or(SnapshotError::Foreign)?;
+        let is_cut = MAGIC.starts_with(bytes);
+        let rest = bytes.strip_prefix(MAGIC);
+        let rest = rest.ok_or(if is_cut { SnapshotError::Damaged } else { SnapshotError::Foreign })?;
         let (version, rest) = rest.split_first_chunk().ok_or(SnapshotError::Damaged)?;
         match u32::from_le_bytes(*version) {
             VERSION => {}

@@ -69,14 +69,13 @@ fn spent_keys_stay_spent_under_every_algorithm_and_refill_as_if_the_process_went
 #[test]
 fn other_bytes_are_no_snapshot_and_no_part_of_one_is() {
     let bytes = spent(&clock()).snapshot();
-    assert_eq!(Snapshot::read(b"").unwrap_err(), SnapshotError::Foreign);
     assert_eq!(Snapshot::read(&[b'x'; 4096]).unwrap_err(), SnapshotError::Foreign);
     let mut other_version = bytes.clone();
     other_version[MAGIC.len()] = 9;
     assert_eq!(Snapshot::read(&other_version).unwrap_err(), SnapshotError::Version(9));
     for length in 0..bytes.len() {
         let error = Snapshot::read(&bytes[..length]).unwrap_err();
-        assert!(matches!(error, SnapshotError::Foreign | SnapshotError::Damaged), "{length}: {error}");
+        assert_eq!(error, SnapshotError::Damaged, "{length}");
     }
     for at in (MAGIC.len() + 4..bytes.len()).step_by(7) {
         let mut changed = bytes.clone();
