@@ -71,7 +71,7 @@ fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> 
             around: Cell::default(),
         };
         let value = T::deserialize(De { node, context: &context });
-        let (found, unknown) = (context.found.take(), context.unknown.take());
+        let (found, unknown, bare_millis) = (context.found.take(), context.unknown.take(), context.bare_millis.take());
         match value {
             Err(DeError { message, span: Some(span), .. })
                 if span != node.span && blank.len() < MAX_PROBLEMS && blank.insert(identity(span)) =>
@@ -80,7 +80,7 @@ fn read_all<T: DeserializeOwned>(node: &Node, diagnostics: &mut Diagnostics) -> 
             }
             value => {
                 let mut warned = HashSet::new();
-                for (span, name, number) in context.bare_millis.take() {
+                for (span, name, number) in bare_millis {
                     if warned.insert(identity(span)) {
                         warn_of_bare_millis(&name, number, span, diagnostics);
                     }
