@@ -107,8 +107,7 @@ impl AdminState {
     /// Creates the state of a starting gateway whose admin port listens on `address`, and the receiver of its reload requests.
     #[must_use]
     pub fn new(
-        address: IpAddr,
-        (config, config_state): (Arc<Config>, ConfigState),
+        (address, config, config_state): (IpAddr, Arc<Config>, ConfigState),
         stores: Arc<SharedStores>,
         upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,

@@ -199,8 +199,7 @@ mod tests {
         let (config, notes) = (Arc::new(loaded.config), ConfigState::new(&[], loaded.notes));
         let stores = SharedStores::new(&config);
         AdminState::new(
-            Ipv4Addr::LOCALHOST.into(),
-            (config, notes),
+            (Ipv4Addr::LOCALHOST.into(), config, notes),
             stores,
             Arc::default(),
             Arc::default(),

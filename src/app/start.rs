@@ -108,8 +108,7 @@ impl Process {
         key_display::configure(config.management.key_hashing.as_ref());
         let (spans, tracing) = start_traces(&config)?;
         let (admin, reload_requests) = AdminState::new(
-            sockets.admin_address(&config)?,
-            (Arc::clone(&config), ConfigState::new(source.paths(), notes)),
+            (sockets.admin_address(&config)?, Arc::clone(&config), ConfigState::new(source.paths(), notes)),
             Arc::clone(&stores),
             Arc::clone(&upstreams),
             Arc::clone(&metrics),

@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 90_506),
-    ("config", 17_641),
-    ("spring", 5_190),
-    ("document", 3_500),
-    ("proxy", 16_190),
-    ("limiter", 12_455),
-    ("filters", 11_555),
+    (ALL, 91_700),
+    ("config", 17_900),
+    ("spring", 5_370),
+    ("document", 3_550),
+    ("proxy", 16_340),
+    ("limiter", 12_655),
+    ("filters", 11_600),
     ("simulate", 3_630),
-    ("src", 10_084),
+    ("src", 10_200),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 930;
+const MAX_FILES: usize = 932;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.

@@ -12,6 +12,7 @@ mod generation;
 pub mod layer_context;
 pub mod limiter;
 mod log_line;
+mod own_fields;
 mod proxy_status;
 mod recorded_store;
 mod reroute;

@@ -18,7 +18,7 @@ impl Numbers {
             && (rate * (period / tick) > u32::MAX.into() || burst * (period / tick) > MAX_SAFE_INTEGER.into())
         {
             let parts = period / tick;
-            tick *= [2, 3, 5, 7].into_iter().find(|divisor| parts % divisor == 0).unwrap_or(parts);
+            tick *= [2, 3, 5, 7].into_iter().find(|divisor| parts.is_multiple_of(*divisor)).unwrap_or(parts);
         }
         Self { flow: rate, part: period / tick, burst, tick: tick as u64, step: period as u64 }
     }
