@@ -96,10 +96,11 @@ impl<'n> De<'n, '_> {
         }
     }
 
-    /// Notes `idle-timeout: 60`, which is 60 milliseconds.
+    /// Notes `idle-timeout: 60`, which is 60 milliseconds. A name such as `…-millis` says so.
     fn note_bare_millis(self) {
         let path = self.context.path.borrow();
-        let Some((name, above)) = path.split_last() else { return };
+        let bare = path.split_last().filter(|(name, _)| !name.to_ascii_lowercase().ends_with("millis"));
+        let Some((name, above)) = bare else { return };
         let is_below = |section| above.last().is_some_and(|above| same_name(section, above));
         // Redis decides in milliseconds, and pauses before a lock is tried again are as short.
         let least = if is_below("redis") || is_below("lock") { 10 } else { units::LEAST_BARE_MILLIS };
