@@ -10,8 +10,8 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 91_700),
-    ("config", 17_900),
+    (ALL, 91_710),
+    ("config", 17_910),
     ("spring", 5_370),
     ("document", 3_550),
     ("proxy", 16_340),

@@ -209,6 +209,18 @@ fn equal_conditions_of_a_route_share_a_bit_and_their_number_is_bounded() {
     assert!(report.contains("rules of route `a` have 65 different `when`, at most 64 are possible"), "{report}");
 }
 
+/// Its predicates are compared with each other, and with those of the route.
+#[test]
+fn the_length_of_a_condition_is_bounded() {
+    let args = |count: usize| {
+        let paths: Vec<_> = (0..count).map(|at| format!("'Path=/p{at}'")).collect();
+        format!("{{replenish-rate: 1, burst-capacity: 1, key-resolver: ip, when: [{{any: [{}]}}]}}", paths.join(", "))
+    };
+    assert!(limiter(&args(400)).limits().next().unwrap().when.is_some());
+    let report = parse("test.yaml", &text(&args(1_000)), &|_| None).unwrap_err().to_string();
+    assert!(report.contains("`when` is too long: at most 1000 values are possible"), "{report}");
+}
+
 #[test]
 fn a_rule_for_other_methods_refuses_no_preflight() {
     let limiter = limiter("{replenish-rate: 1, burst-capacity: 1, key-resolver: 'header:x-key', when: [Method=POST]}");

@@ -15,6 +15,9 @@ use crate::rate_limiter::model::RateLimiter;
 use crate::spec::{Audience, FilterSpec};
 use crate::yaml::{Node, NodeKind, Span};
 
+/// Upper bound of the values under one `when`: its predicates are compared with each other, and with those of the route.
+const MAX_WEIGHT: usize = 1_000;
+
 /// Returns the condition under `when`; `None` without one. Reports errors.
 pub(super) fn when(
     args: &RuleArgs,
@@ -33,6 +36,11 @@ pub(super) fn when(
         }
         _ => return Err(empty(when.span, diagnostics)),
     };
+    if when.value.weight() > MAX_WEIGHT {
+        let error =
+            diagnostics.error(when.span, format!("`when` is too long: at most {MAX_WEIGHT} values are possible"));
+        return Err(error.reported_with("one pattern may stand for many paths: `Path=/search/**`"));
+    }
     // All are read, so that all errors are reported.
     let read: Vec<_> = nodes.iter().map(|node| predicate(node, context, diagnostics)).collect();
     let (predicates, texts): (Vec<_>, Vec<_>) = read.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().unzip();

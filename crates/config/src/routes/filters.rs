@@ -62,6 +62,10 @@ pub(super) fn warn_of_conditions(
     route: (&Arc<str>, &[Predicate]),
     diagnostics: &mut Diagnostics,
 ) {
+    // Longer conditions of a route are not compared with those of its rules.
+    if route.1.iter().map(|predicate| predicate.to_string().len()).sum::<usize>() > 16_384 {
+        return;
+    }
     let is_default = |at: Span| defaults.iter().flatten().any(|default| default.spec.span == at);
     for ListedFilter { filter, spec } in filters {
         if let Some(limiter) = filter.as_rate_limiter()

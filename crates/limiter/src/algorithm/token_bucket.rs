@@ -8,8 +8,8 @@
 //!
 //! The state is the time at which the bucket is full again, like the theoretical arrival time of GCRA. A full bucket
 //! equals no bucket, so a sweep can drop a state by that time alone.
-
-//! A bucket that refills in steps keeps the same debt, and counts it at the last step: see [`steps`].
+//!
+//! A bucket that refills in steps keeps the same debt, and counts it at the last step.
 
 mod debt;
 mod steps;

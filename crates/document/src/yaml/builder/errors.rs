@@ -81,8 +81,8 @@ impl Builder<'_> {
         if name.contains(':') { Err(error()) } else { Ok(()) }
     }
 
-    /// Warns of the plain text at `at`, if it is one text in lines that look like items of a list: each is one word, or begins
-    /// like `Name=`. A line behind a comma is part of the item above.
+    /// Warns of the plain text at `at`, if it is one text in lines that look like shortcuts of a list, `Name=value`. A line behind
+    /// a comma is part of the item above.
     pub(super) fn missing_dash(&mut self, at: &Range<usize>) {
         let text = self.text.get(at.clone()).unwrap_or_default();
         if !text.trim_end().contains('\n') {
@@ -92,8 +92,11 @@ impl Builder<'_> {
         let mut second = at.start;
         while let Some(line) = lines.next() {
             let name = line.split('=').next().unwrap_or_default();
-            let begins_with_name = name.len() < line.len() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            if !begins_with_name && line.contains([' ', '\t']) || line.ends_with(',') && lines.peek().is_some() {
+            // A key in base64 has longer lines, and `=` at its end alone.
+            let is_shortcut = (1..=40).contains(&name.len())
+                && name.len() < line.len()
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            if !is_shortcut || line.ends_with(',') && lines.peek().is_some() {
                 return;
             }
             if second == at.start {
