@@ -189,6 +189,24 @@ fn keys_in_redis_that_expire_soon_are_counted_and_not_named() {
     assert_eq!(gateway.admin("/api/keys").json()["keys"].as_array().unwrap().len(), 4);
 }
 
+/// A count of 20,000 keys takes some twenty seconds.
+#[test]
+fn a_reload_does_not_wait_until_the_keys_are_counted() {
+    let redis = Redis::start();
+    let mut call: Vec<String> = vec!["HSET".into(), "keys".into()];
+    call.extend((0..20_000).flat_map(|at| [hash(&at.to_string()), json!({"id": format!("id-{at}")}).to_string()]));
+    redis.query::<i64>(&call.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    let gateway = start(&redis, "");
+    eventually("the count has begun", || {
+        redis.query::<String>(&["INFO", "commandstats"]).unwrap().contains("cmdstat_hscan")
+    });
+    let config = std::fs::read_to_string(gateway.config()).unwrap();
+    for _ in 0..3 {
+        gateway.reload(&config);
+    }
+    assert_eq!(gateway.admin("/health/ready").status, 200);
+}
+
 #[test]
 fn a_change_keeps_what_another_program_writes_meanwhile() {
     let redis = Redis::start();

@@ -89,7 +89,9 @@ async fn count_api_keys(stores: Arc<SharedStores>, config: watch::Receiver<Arc<C
     let mut logged = None;
     loop {
         let mut pause = RETRY_EVERY;
-        if let (Some(name), Some(client)) = (hash_of_api_keys(&config.borrow()), stores.redis_client()) {
+        // Not in the condition: the borrowed configuration would block a reload until the keys are counted.
+        let name = hash_of_api_keys(&config.borrow());
+        if let Some((name, client)) = name.zip(stores.redis_client()) {
             client.wait_attempted(RETRY_EVERY).await;
             let counted = stores.api_keys.count(&client, &name).await;
             pause = if counted.is_ok() { COUNT_EVERY } else { INFO_EVERY };
