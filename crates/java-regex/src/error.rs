@@ -18,6 +18,9 @@ pub enum RegexError {
     /// The compiled expression would exceed 1 MiB.
     #[error("the expression is too large once compiled: make its repetitions shorter")]
     TooLarge,
+    /// All expressions that are compiled [`together`](crate::together) would take too long.
+    #[error("the expressions of the configuration are too large together: make their repetitions and classes shorter")]
+    TooLargeTogether,
     /// The engine's message, in one line.
     #[error("{0}")]
     Syntax(String),

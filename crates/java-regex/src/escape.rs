@@ -45,6 +45,34 @@ const POSIX: [(&str, &str); 13] = [
     ("Space", SPACE),
 ];
 
+/// Java's names of methods of `Character`, and the properties of Unicode that these ask for.
+const METHODS: [(&str, &str); 5] = [
+    ("javaAlphabetic", "Alphabetic"),
+    ("javaDigit", "Nd"),
+    ("javaLetter", "L"),
+    ("javaLowerCase", "Lowercase"),
+    ("javaUpperCase", "Uppercase"),
+];
+
+/// Categories and properties of Unicode in byte texts, whose characters end at U+00FF.
+const OF_BYTES: [(&[&str], &str); 15] = [
+    (&["l", "letter", "alphabetic"], r"A-Za-z\xAA\xB5\xBA\xC0-\xD6\xD8-\xF6\xF8-\xFF"),
+    (&["latin"], r"A-Za-z\xAA\xBA\xC0-\xD6\xD8-\xF6\xF8-\xFF"),
+    (&["lu", "uppercaseletter", "uppercase"], r"A-Z\xC0-\xD6\xD8-\xDE"),
+    (&["ll", "lowercaseletter"], r"a-z\xB5\xDF-\xF6\xF8-\xFF"),
+    (&["lowercase"], r"a-z\xAA\xB5\xBA\xDF-\xF6\xF8-\xFF"),
+    (&["lo", "otherletter"], r"\xAA\xBA"),
+    (&["n", "number"], r"0-9\xB2\xB3\xB9\xBC-\xBE"),
+    (&["nd", "decimalnumber", "digit"], DIGIT),
+    (&["p", "punctuation"], r"!-\x23%-*,-/:;?@\[-\]_{}\xA1\xA7\xAB\xB6\xB7\xBB\xBF"),
+    (&["s", "symbol"], r"$+<->^`|\x7E\xA2-\xA6\xA8\xA9\xAC\xAE-\xB1\xB4\xB8\xD7\xF7"),
+    (&["z", "separator", "zs", "spaceseparator"], r"\x20\xA0"),
+    (&["c", "other"], r"\x00-\x1F\x7F-\x9F\xAD"),
+    (&["cc", "control"], r"\x00-\x1F\x7F-\x9F"),
+    (&["whitespace"], r"\x09-\x0D\x20\x85\xA0"),
+    (&["hexdigit", "asciihexdigit"], "0-9A-Fa-f"),
+];
+
 /// Parses the text after a `\`.
 pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Result<Escaped, RegexError> {
     let for_charset = |(bytes, unicode): (&'static str, &'static str)| match charset {
@@ -82,7 +110,7 @@ pub(super) fn escape(chars: &mut Peekable<Chars<'_>>, charset: Charset) -> Resul
         'x' => character(hexadecimal(&digits(chars, 2), 2)?)?,
         'u' => utf16(chars)?,
         '0' => octal(chars)?,
-        'p' | 'P' => posix_or_unicode_class(chars, char == 'P')?,
+        'p' | 'P' => posix_or_unicode_class(chars, char == 'P', charset)?,
         'Q' => Escaped::Quoted(quoted(chars)),
         _ if char.is_ascii_alphanumeric() => return Err(RegexError::Unsupported(format!("\\{char}"))),
         _ => Escaped::Char(char),
@@ -133,25 +161,46 @@ fn octal(chars: &mut Peekable<Chars<'_>>) -> Result<Escaped, RegexError> {
     character(code)
 }
 
-/// Parses `\p{Name}`. Names other than those of ASCII classes are passed to the engines.
-fn posix_or_unicode_class(chars: &mut Peekable<Chars<'_>>, negated: bool) -> Result<Escaped, RegexError> {
+/// Parses `\p{Name}`. Names of Unicode are passed to the engines, unless the text is of bytes.
+fn posix_or_unicode_class(
+    chars: &mut Peekable<Chars<'_>>,
+    negated: bool,
+    charset: Charset,
+) -> Result<Escaped, RegexError> {
     let name = if chars.next_if_eq(&'{').is_some() {
         chars.by_ref().take_while(|char| *char != '}').collect()
     } else {
         chars.next().map(String::from).unwrap_or_default()
     };
-    let ascii = POSIX.iter().find(|(posix, _)| *posix == name).map(|(_, set)| *set);
-    Ok(match (ascii, negated) {
+    let letter = if negated { 'P' } else { 'p' };
+    let unsupported = || RegexError::Unsupported(format!("\\{letter}{{{name}}}"));
+    let mut set = POSIX.iter().find(|(posix, _)| *posix == name).map(|(_, set)| *set);
+    let method = METHODS.iter().find(|(method, _)| *method == name).map(|(_, property)| *property);
+    if set.is_none() && method.is_none() && (name.starts_with("java") || name.starts_with("In")) {
+        return Err(unsupported());
+    }
+    let property = method.unwrap_or_else(|| name.strip_prefix("Is").unwrap_or(&name));
+    let class = format!("\\{letter}{{{property}}}");
+    if set.is_none() && regex_syntax::parse(&class).is_err() {
+        return Err(RegexError::Invalid(format!(
+            "`\\{letter}{{{name}}}` is no property of characters: write `\\p{{L}}` for letters, `\\p{{Nd}}` for digits"
+        )));
+    }
+    if set.is_none() && charset == Charset::Bytes {
+        set = Some(of_bytes(property).ok_or_else(unsupported)?);
+    }
+    Ok(match (set, negated) {
         (Some(set), false) => Escaped::Class(set),
         (Some(set), true) => Escaped::NegatedClass(set),
-        (None, _) if name.starts_with("java") || name.starts_with("In") => {
-            return Err(RegexError::Unsupported(format!("\\p{{{name}}}")));
-        }
-        (None, _) => {
-            let name = name.strip_prefix("Is").unwrap_or(&name);
-            Escaped::Verbatim(format!("\\{}{{{name}}}", if negated { 'P' } else { 'p' }))
-        }
+        (None, _) => Escaped::Verbatim(class),
     })
+}
+
+/// Returns the bytes with a property of Unicode, such as `L`, `gc=L` or `White_Space`.
+fn of_bytes(property: &str) -> Option<&'static str> {
+    let value = property.split_once('=').map_or(property, |(_, value)| value);
+    let value: String = value.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    OF_BYTES.iter().find(|(names, _)| names.contains(&value.as_str())).map(|(_, set)| *set)
 }
 
 /// Reads the text up to `\E`, or to the end.

@@ -15,6 +15,7 @@
 //! - Repetitions of expressions that match the empty text, such as `(a*|b)+`, may match or capture other text: see
 //!   [`JavaRegex::repeats_empty_match`].
 
+mod budget;
 mod charset;
 mod class;
 mod empty_repetition;
@@ -24,6 +25,7 @@ mod regex;
 mod replace;
 mod translate;
 
+pub use self::budget::together;
 pub use self::charset::Charset;
 pub use self::error::{MAX_BACKTRACKS, RegexError, TooSlow};
 pub use self::regex::{JavaRegex, Matcher};

@@ -4,10 +4,12 @@ use std::fmt;
 
 use regex::bytes::{CaptureLocations, Regex, RegexBuilder};
 
+use regex_syntax::{Parser, ParserBuilder};
+
 use crate::charset::Charset;
-use crate::empty_repetition;
 use crate::error::{MAX_BACKTRACKS, RegexError, TooSlow};
 use crate::translate::{Dialect, translate};
+use crate::{budget, empty_repetition};
 
 /// Maximum size of one compiled expression in bytes: thousands of routes must fit into memory.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
@@ -45,7 +47,7 @@ impl JavaRegex {
     /// # Errors
     /// Returns an error if Java rejects the expression or if neither engine supports it.
     pub fn new(expression: &str, charset: Charset) -> Result<Self, RegexError> {
-        Self::compile(expression, charset, |pattern| pattern.to_owned())
+        Self::compile(expression, charset, false)
     }
 
     /// Compiles an expression that must match a whole text, as with Java's `Matcher.matches`.
@@ -53,18 +55,26 @@ impl JavaRegex {
     /// # Errors
     /// As for [`Self::new`].
     pub fn full_match(expression: &str, charset: Charset) -> Result<Self, RegexError> {
-        // Compiled alone first: the anchoring group would hide the error in `a)(b`.
-        Self::new(expression, charset)?;
-        Self::compile(expression, charset, |pattern| format!("^(?:{pattern})$"))
+        Self::compile(expression, charset, true)
     }
 
-    /// Translates `expression`, applies `wrap` to the result, and compiles it.
-    fn compile(expression: &str, charset: Charset, wrap: impl Fn(&str) -> String) -> Result<Self, RegexError> {
+    /// Translates `expression`, anchors it if it `is_whole`, and compiles it. An anchoring group would hide the error in `a)(b`, so
+    /// the expression is parsed, or compiled, without one first.
+    fn compile(expression: &str, charset: Charset, is_whole: bool) -> Result<Self, RegexError> {
+        let wrap = |pattern: &str| if is_whole { format!("^(?:{pattern})$") } else { pattern.to_owned() };
         let linear = translate(expression, Dialect { charset, backtracks: false })?;
         if !linear.needs_backtracking {
+            let parsed = parser(charset).parse(&linear.pattern);
+            let parsed = parsed.map_err(|error| RegexError::Syntax(last_line(&error.to_string())))?;
+            budget::take(budget::size(&parsed))?;
             return Self::with_linear_engine(&wrap(&linear.pattern), linear.groups, charset);
         }
         let translated = translate(expression, Dialect { charset, backtracks: true })?;
+        budget::take(translated.pattern.len())?;
+        let alone = Self::with_backtracking_engine(&translated.pattern, translated.groups, charset)?;
+        if !is_whole {
+            return Ok(alone);
+        }
         Self::with_backtracking_engine(&wrap(&translated.pattern), translated.groups, charset)
     }
 
@@ -162,6 +172,11 @@ impl fmt::Debug for JavaRegex {
             Engine::Backtracking(regex) => f.write_str(regex.as_str()),
         }
     }
+}
+
+/// Returns a parser of the linear engine's syntax.
+fn parser(charset: Charset) -> Parser {
+    ParserBuilder::new().unicode(charset == Charset::Unicode).utf8(false).build()
 }
 
 /// Returns the names of group 0 and of `groups` more. The engines drop groups that cannot match, as in `(a){0}`.

@@ -46,6 +46,14 @@ fn expressions_match_as_in_java() {
         (r"\00012\0477\07", "\x012'7\x07", "\x0a"),
         (r"\uD83D\uDE00", "\u{1F600}", "\u{1F601}"),
         (r"\p{Alpha}\P{Digit}[\p{Punct}]", "aa]", "a1]"),
+        (r"\p{L}+", "a\u{e9}\u{436}", "1"),
+        (r"\p{Lu}\p{Ll}*\P{L}", "\u{416}\u{436}1", "\u{436}\u{436}1"),
+        (r"\pL\PL", "a1", "1a"),
+        (r"[\p{Nd}\p{Sc}]+", "1\u{20ac}", "a"),
+        (r"\p{IsAlphabetic}\p{IsDigit}\p{IsWhite_Space}", "\u{436}\u{661}\u{a0}", "a1b"),
+        (r"\p{IsLatin}\p{IsCyrillic}[^\p{script=Han}]", "a\u{436}b", "a\u{436}\u{4e00}"),
+        (r"\p{javaLowerCase}\p{javaUpperCase}\p{javaLetter}\p{javaDigit}", "aBc1", "ABc1"),
+        (r"\p{Lower}\p{Upper}\p{Alnum}\p{Punct}\p{XDigit}", "aB1$f", "\u{e9}B1$f"),
         (r"(?d)a(?u:b)(?-d)c", "abc", "ab"),
         (r"\/a\-\_", "/a-_", "a"),
     ] {
@@ -106,7 +114,9 @@ fn invalid_and_unsupported_expressions_have_one_line_errors() {
         ("(?U)a", "`(?U)` is not supported"),
         ("(?P<n>a)", "is not a valid group"),
         (r"\1(a)", "not defined before it"),
-        (r"\p{javaLowerCase}", r"`\p{javaLowerCase}` is not supported"),
+        (r"\p{javaMirrored}", r"`\p{javaMirrored}` is not supported"),
+        (r"\P{InGreek}", r"`\P{InGreek}` is not supported"),
+        (r"\p{Letters}", r"`\p{Letters}` is no property of characters: write `\p{L}`"),
         (r"[a-\d]", "must end in a character"),
         ("[z-a]", "is empty"),
         ("a\\", "nothing follows"),
@@ -129,6 +139,24 @@ fn invalid_and_unsupported_expressions_have_one_line_errors() {
 }
 
 #[test]
+fn expressions_that_are_compiled_together_have_a_bound() {
+    for (expression, size) in
+        [("a", 1), ("[a-cx]{1,50}", 6 * 50), ("[a-cж]", 2 * 3), ("(a{1,9}b){20}", 12 * 20), ("(?!b)a", 6)]
+    {
+        let fits = |steps: usize| {
+            together(|| {
+                crate::budget::take(5_000_000 - 100 - steps).unwrap();
+                [(); 2].map(|()| JavaRegex::full_match(expression, Charset::Unicode).err())
+            })
+        };
+        let [first, second] = fits(size + 100);
+        assert_eq!((first, second), (None, Some(RegexError::TooLargeTogether)), "{expression}");
+        assert_eq!(fits(size + 99)[0], Some(RegexError::TooLargeTogether), "{expression}");
+    }
+    assert!(JavaRegex::full_match("a", Charset::Unicode).is_ok(), "outside, there is no bound");
+}
+
+#[test]
 fn groups_that_cannot_match_are_counted() {
     let regex = JavaRegex::new("(a){0}(b)", Charset::Bytes).unwrap();
     assert_eq!(regex.group_count(), 3);
@@ -142,6 +170,27 @@ fn each_byte_is_a_character_in_byte_texts() {
     let regex = JavaRegex::full_match(r"a.b\W(?!x).", Charset::Bytes).unwrap();
     assert!(regex.is_match(b"a\xE9b\xE9\xFF").unwrap());
     assert!(!regex.is_match("aébé.").unwrap());
+}
+
+#[test]
+fn properties_of_unicode_in_byte_texts_are_those_of_latin_1() {
+    for name in
+        ["L", "Lu", "Ll", "Lo", "N", "Nd", "P", "S", "Zs", "C", "Cc", "IsAlphabetic", "IsLowercase", "IsUppercase"]
+            .iter()
+            .chain(&["IsLatin", "IsWhite_Space", "IsHex_Digit", "gc=Lu", "javaLetter"])
+    {
+        for negated in ["p", "P"] {
+            let expression = format!(r"\{negated}{{{name}}}");
+            let bytes = JavaRegex::full_match(&expression, Charset::Bytes).unwrap();
+            let unicode = full(&expression);
+            for byte in 0..=255_u8 {
+                let char = char::from(byte).to_string();
+                assert_eq!(bytes.is_match([byte]), unicode.is_match(char), "{expression} {byte:x}");
+            }
+        }
+    }
+    let error = JavaRegex::new(r"\P{IsHan}", Charset::Bytes).unwrap_err().to_string();
+    assert!(error.contains(r"`\P{IsHan}` is not supported"), "{error}");
 }
 
 #[test]
@@ -159,6 +208,8 @@ fn repetitions_of_empty_matches_are_detected() {
         ("(a*)(?:b*)*", false),
         ("/a(/.*)*", false),
         (r"\d+[\w-.]*", false),
+        (r"(\p{L}*)+", true),
+        (r"(\p{L})+", false),
     ] {
         assert_eq!(JavaRegex::new(expression, Charset::Bytes).unwrap().repeats_empty_match(), expected, "{expression}");
     }
