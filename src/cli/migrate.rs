@@ -1,7 +1,7 @@
 //! `tollgate migrate FILE`: converts Spring's application.yml to Tollgate's own form.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::cli::load;
@@ -14,7 +14,8 @@ use tollgate_config::{CommandLine, Severity};
 /// The exit code is 0; 1 if a file or the result has errors; 2 if a file cannot be read or `out` cannot be written. The
 /// result has errors if, for example, an environment variable that it refers to is not set.
 pub(super) fn run(files: &[PathBuf], command_line: &CommandLine, out: Option<PathBuf>) -> ExitCode {
-    let migrated = match tollgate_config::migrate_files(files, command_line) {
+    let name = out.as_ref().map_or_else(|| "the new file".to_owned(), |out| out.display().to_string());
+    let migrated = match tollgate_config::migrate_files(files, command_line, &name) {
         Ok(migrated) => migrated,
         Err(error) => return load::report(&error),
     };
@@ -22,21 +23,12 @@ pub(super) fn run(files: &[PathBuf], command_line: &CommandLine, out: Option<Pat
         Some(out) => std::fs::write(out, &migrated.yaml),
         None => io::stdout().lock().write_all(migrated.yaml.as_bytes()),
     };
-    match written {
-        Ok(()) => ExitCode::from(u8::from(report_errors(&migrated.yaml, out.as_deref()))),
-        Err(error) => fail(2, &format!("cannot write the output: {error}")),
+    if let Err(error) = written {
+        return fail(2, &format!("cannot write the output: {error}"));
     }
-}
-
-/// Prints the errors and warnings of the new file. Returns true if it has errors.
-fn report_errors(yaml: &str, out: Option<&Path>) -> bool {
-    let name = out.map_or_else(|| "the new file".to_owned(), |out| out.display().to_string());
-    let (diagnostics, has_errors) = match tollgate_config::parse(&name, yaml, &|name| std::env::var(name).ok()) {
-        Ok(loaded) => (loaded.notes, false),
-        Err(diagnostics) => (diagnostics, true),
-    };
-    if diagnostics.list().iter().any(|diagnostic| diagnostic.severity <= Severity::Warning) {
-        eprint!("{}", diagnostics.render(load::wants_color()));
+    let report = migrated.new_notes;
+    if report.list().iter().any(|diagnostic| diagnostic.severity <= Severity::Warning) {
+        eprint!("{}", report.render(load::wants_color()));
     }
-    has_errors
+    ExitCode::from(u8::from(report.has_errors()))
 }

@@ -126,7 +126,7 @@ fn every_file_that_runs_is_migrated_without_a_warning_and_keeps_its_meaning() {
         let name = folder.file_name().unwrap().to_string_lossy().into_owned();
         let old = load(&case.files, &CommandLine::default())
             .unwrap_or_else(|error| panic!("{name}: {}", error.render(false)));
-        let yaml = migrate_files(&case.files, &CommandLine::default()).unwrap().yaml;
+        let yaml = migrate_files(&case.files, &CommandLine::default(), "").unwrap().yaml;
         migrated += 1;
         let proposals =
             ["Save this as", "tollgate check application.yml", "# or `dns", "an example;", "check what the bean reads"];

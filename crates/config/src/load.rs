@@ -140,6 +140,15 @@ pub(crate) fn parse_with_services(
 }
 
 fn parse_once(
+    text: SourceText,
+    services: &Services,
+    env: &dyn Fn(&str) -> Option<String>,
+    hooks: Hooks<'_>,
+) -> Result<(Loaded, MigrationFacts), Report> {
+    tollgate_java_regex::together(|| parse_tree(text, services, env, hooks))
+}
+
+fn parse_tree(
     mut text: SourceText,
     services: &Services,
     env: &dyn Fn(&str) -> Option<String>,

@@ -1,58 +1,95 @@
 //! Origins (RFC 6454), and Spring's patterns for them.
 
-use regex::Regex;
-
 /// A pattern for origins. `*` matches letters, digits and `.-_`, so that it stays within the host; a `*` in place of the
 /// whole host also matches its port, and IPv6 addresses. A list of ports may end the pattern: `https://*.example.com:[443,8443]`;
 /// `[*]` matches any port or none.
+///
+/// A policy may have a hundred thousand patterns, so they are texts, which need no compilation.
 #[derive(Clone, Debug)]
 pub(super) enum OriginPattern {
     Any,
-    Matching(Regex),
+    /// All hosts of a scheme.
+    Hosts {
+        scheme: Box<str>,
+    },
+    Name(Box<str>),
+    NameAndPorts {
+        name: Box<str>,
+        /// Ports with commas, or `*`.
+        ports: Box<str>,
+    },
 }
 
 impl OriginPattern {
-    /// Parses a pattern; `None` if it is too long.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub(super) fn new(text: &str) -> Self {
         let text = without_trailing_slash(text);
-        if text == "*" {
-            return Some(Self::Any);
+        match (split_port_list(text), text.strip_suffix("://*")) {
+            (Some((name, ports)), _) => Self::NameAndPorts { name: name.into(), ports: ports.into() },
+            (None, Some(scheme)) => Self::Hosts { scheme: scheme.into() },
+            (None, None) if text == "*" => Self::Any,
+            (None, None) => Self::Name(text.into()),
         }
-        let (name, ports) = match split_port_list(text) {
-            Some((name, "*")) => (name, "(:[0-9]+)?".to_owned()),
-            Some((name, ports)) => (name, format!(":({})", ports.replace(',', "|"))),
-            None => (text, String::new()),
-        };
-        let expression = match name.strip_suffix("://*") {
-            Some(scheme) if ports.is_empty() => format!("{}://{WHOLE_HOST}", expression(scheme)),
-            Some(_) | None => expression(name),
-        };
-        Regex::new(&format!("^{expression}{ports}$")).ok().map(Self::Matching)
     }
 
     pub(super) fn matches(&self, origin: &str) -> bool {
         match self {
             Self::Any => true,
-            Self::Matching(regex) => regex.is_match(origin),
+            Self::Hosts { scheme } => origin
+                .rsplit_once("://")
+                .is_some_and(|(origin_scheme, host)| is_name(scheme, origin_scheme) && is_host(host)),
+            Self::Name(name) => is_name(name, origin),
+            Self::NameAndPorts { name, ports } => {
+                let is_any = &**ports == "*";
+                let has_port = |port| is_any || ports.split(',').any(|one| one == port);
+                is_any && is_name(name, origin)
+                    || split_port(origin).is_some_and(|(host, port)| is_name(name, host) && has_port(port))
+            }
         }
     }
 }
 
-/// Characters of a registered name, an IPv4 address, a scheme or a port.
-const HOST_CHARACTERS: &str = "[A-Za-z0-9._-]*";
-/// A host, perhaps with its port.
-const WHOLE_HOST: &str = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?";
+/// Returns true for a character of a registered name, an IPv4 address, a scheme or a port.
+fn is_of_host(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')
+}
 
-/// Returns the regular expression of a pattern with `*`.
-fn expression(pattern: &str) -> String {
-    let pieces: Vec<_> = pattern.split('*').map(regex::escape).collect();
-    pieces.join(HOST_CHARACTERS)
+/// Returns true for a host, perhaps with its port.
+fn is_host(text: &str) -> bool {
+    let host = split_port(text).map_or(text, |(host, _)| host);
+    let address = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_address = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit() || matches!(c, ':' | '.'));
+    let host = address.unwrap_or(host);
+    !host.is_empty() && if address.is_some() { is_address(host) } else { host.chars().all(is_of_host) }
+}
+
+/// Returns true if `text` matches `pattern`. The parts between two `*` are found from left to right: no `*` matches a
+/// character that is not of a host, so a later place of a part matches only what its first place matches, too.
+fn is_name(pattern: &str, text: &str) -> bool {
+    let (first, parts) = pattern.split_once('*').map_or((pattern, None), |(first, parts)| (first, Some(parts)));
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(parts) = parts else { return rest.is_empty() };
+    let (middle, last) = parts.rsplit_once('*').map_or((None, parts), |(middle, last)| (Some(middle), last));
+    for part in middle.into_iter().flat_map(|middle| middle.split('*')) {
+        match rest.split_once(part) {
+            Some((skipped, behind)) if skipped.chars().all(is_of_host) => rest = behind,
+            _ => return false,
+        }
+    }
+    rest.strip_suffix(last).is_some_and(|skipped| skipped.chars().all(is_of_host))
+}
+
+/// Splits off a port of digits; returns the text before it and the port.
+fn split_port(text: &str) -> Option<(&str, &str)> {
+    text.rsplit_once(':').filter(|(_, port)| is_port(port))
+}
+
+fn is_port(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Splits off a list of ports `:[…]`; returns the text before it and the ports.
 fn split_port_list(text: &str) -> Option<(&str, &str)> {
     let (name, list) = text.strip_suffix(']')?.rsplit_once(":[")?;
-    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     (list == "*" || list.split(',').all(is_port)).then_some((name, list))
 }
 
@@ -120,10 +157,27 @@ mod tests {
             ("https://*.example.com:[*]", "https://a.example.com", true),
             ("https://*.example.com:[*]", "https://a.example.com:1", true),
             ("https://*.example.com:[*]", "https://a.example.com:x", false),
+            ("https://a.org:8443:[*]", "https://a.org:8443", true),
+            ("https://*:[443]", "https://a.org:443", true),
+            ("https://*:[443]", "https://[::1]:443", false),
+            ("https://*", "https://", false),
+            ("https://*", "https://[]", false),
+            ("https://*", "https://[::g]", false),
+            ("https://*", "https://a:b:1", false),
+            ("http*://*", "https://a.org", true),
+            ("http*://*", "http://x://a.org", false),
+            ("*.a*.b", "x.a.a.b.b", true),
+            ("*.a*.b", "x.b.a", false),
+            ("*a", "aab", false),
+            ("a*a", "a", false),
+            ("a**a", "aa", true),
+            ("*:1*:1", "a:1:1", true),
+            ("*:1*:1", "a:1/:1", false),
+            ("https://*.a*", "https://b/.a.a", false),
             ("https://[::1]", "https://[::1]", true),
             ("http://localhost:*/", "http://localhost:3000", true),
         ] {
-            assert_eq!(OriginPattern::parse(pattern).unwrap().matches(origin), expected, "{pattern} {origin}");
+            assert_eq!(OriginPattern::new(pattern).matches(origin), expected, "{pattern} {origin}");
         }
     }
 

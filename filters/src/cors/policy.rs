@@ -52,9 +52,6 @@ pub enum PolicyError {
     /// An invalid method.
     #[error("`{0}` is not a method")]
     Method(String),
-    /// An invalid pattern.
-    #[error("`{0}` is not an origin pattern")]
-    Pattern(String),
 }
 
 /// A CORS policy.
@@ -108,7 +105,6 @@ impl Policy {
         if any_origin && settings.allow_private_network {
             return Err(PolicyError::PrivateNetworkForAnyOrigin);
         }
-        let pattern = |text: &String| OriginPattern::parse(text).ok_or_else(|| PolicyError::Pattern(text.to_owned()));
         let mut plain = HeaderMap::new();
         for name in ["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"] {
             plain.append(VARY, HeaderValue::from_static(name));
@@ -124,7 +120,7 @@ impl Policy {
         Ok(Self {
             settings: settings.clone(),
             any_origin,
-            patterns: settings.allowed_origin_patterns.iter().map(pattern).collect::<Result<_, _>>()?,
+            patterns: settings.allowed_origin_patterns.iter().map(|text| OriginPattern::new(text)).collect(),
             methods: methods(&settings.allowed_methods)?,
             plain: Arc::new(plain),
             allowed,

@@ -64,6 +64,9 @@ pub(super) struct HeaderNameArgs {
     pub(super) name: HeaderText,
 }
 
+/// Fields that `AddRequestHeadersIfNotPresent` adds at most: a request has room for about thirty times as many.
+const MAX_FIELDS: usize = 1_000;
+
 /// Argument of `AddRequestHeadersIfNotPresent`.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
@@ -209,6 +212,10 @@ pub(super) const ENTRIES: &[Entry] = &[
 
 fn add_if_not_present(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filter, Reported> {
     let args: HeaderListArgs = input.read(diagnostics)?;
+    if let (count, Some(Spanned { span, .. })) = (args.key_values.len(), args.key_values.get(MAX_FIELDS)) {
+        let error = diagnostics.error(*span, format!("{count} header fields are more than a request can carry"));
+        return Err(error.reported_with("at most 1,000 are possible, and upstreams refuse more than some hundred"));
+    }
     let mut pairs = Vec::with_capacity(args.key_values.len());
     for Spanned { value: pair, span } in &args.key_values {
         let Some((name, value)) = pair.split_once(':').filter(|(_, value)| !value.trim().is_empty()) else {

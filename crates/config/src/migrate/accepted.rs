@@ -3,29 +3,29 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::diagnostics::{ACCEPTED, Diagnostic, Severity};
+use crate::diagnostics::{ACCEPTED, Diagnostic, Report, Severity};
 use crate::load::parse;
 
-/// Maximum number of passes: once a warning is accepted, another one may appear.
+/// Maximum number of passes that add comments: once a warning is accepted, another one may appear.
 const MAX_ROUNDS: usize = 4;
 
-/// Returns `yaml` with a comment above each line that has a warning or such a setting.
-pub(super) fn accept(mut yaml: String, env: &dyn Fn(&str) -> Option<String>) -> String {
+/// Returns `yaml` with a comment above each line that has a warning or such a setting, and its diagnostics, which name it
+/// `name`.
+pub(super) fn accept(mut yaml: String, name: &str, env: &dyn Fn(&str) -> Option<String>) -> (String, Report) {
+    let check = |yaml: &str| parse(name, yaml, env).map_or_else(|report| report, |loaded| loaded.notes);
+    let mut report = check(&yaml);
     for _ in 0..MAX_ROUNDS {
-        let notes = match parse("", &yaml, env) {
-            Ok(loaded) => loaded.notes,
-            Err(report) => report,
-        };
         let may_be_accepted = |note: &&Diagnostic| {
             note.severity == Severity::Warning || note.is_mistake && note.severity == Severity::Error
         };
-        let warnings: Vec<&Diagnostic> = notes.list().iter().filter(may_be_accepted).collect();
+        let warnings: Vec<&Diagnostic> = report.list().iter().filter(may_be_accepted).collect();
         if warnings.is_empty() {
             break;
         }
         yaml = with_comments(&yaml, &warnings);
+        report = check(&yaml);
     }
-    yaml
+    (yaml, report)
 }
 
 fn with_comments(yaml: &str, warnings: &[&Diagnostic]) -> String {
@@ -68,7 +68,8 @@ mod tests {
             Err(report) => usize::MAX - report.list().len(),
         };
         assert_eq!(warnings(yaml), 2);
-        let accepted = accept(yaml.to_owned(), &|_| None);
+        let (accepted, report) = accept(yaml.to_owned(), "new.yaml", &|_| None);
+        assert!(!report.has_errors() && report.file_name(0) == "new.yaml", "{report}");
         assert_eq!(warnings(&accepted), 0, "{accepted}");
         assert_eq!(accepted.matches("  # accepted: path and query of `uri` are ignored, as in Spring\n").count(), 2);
         assert_eq!(warnings(&accepted.replacen("accepted: path", "accepted: paths", 1)), 1);

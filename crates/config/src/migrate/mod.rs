@@ -40,6 +40,8 @@ pub struct Migrated {
     pub yaml: String,
     /// Warnings and notes about the old file.
     pub notes: Report,
+    /// Diagnostics of the new file.
+    pub new_notes: Report,
 }
 
 /// Returns `text` in our own form. Diagnostics name it `file_name`. Profiles are those that are active in `env`; placeholders
@@ -48,21 +50,28 @@ pub struct Migrated {
 /// # Errors
 /// As [`parse`](crate::parse): a configuration with errors cannot be migrated.
 pub fn migrate(file_name: &str, text: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
-    migrate_text(SourceText::from(SourceFile::new(file_name, text)), env)
+    migrate_text(SourceText::from(SourceFile::new(file_name, text)), env, ("", env))
 }
 
-/// Returns the files at `paths` and those of their profiles beside them, as one file in our own form. `command_line` is
-/// that of [`load`](crate::load). Placeholders are kept.
+/// Returns the files at `paths` and those of their profiles beside them, as one file in our own form, which its diagnostics
+/// name `new_name`. `command_line` is that of [`load`](crate::load); the new file is checked without it. Placeholders are kept.
 ///
 /// # Errors
 /// As [`load`](crate::load): a configuration with errors cannot be migrated.
-pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine) -> Result<Migrated, LoadError> {
+pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine, new_name: &str) -> Result<Migrated, LoadError> {
     tollgate_bounded_file::together(|| {
-        migrate_text(read(paths, command_line)?, &command_line.environment()).map_err(LoadError::Invalid)
+        let text = read(paths, command_line)?;
+        let new_env = |name: &str| std::env::var(name).ok();
+        migrate_text(text, &command_line.environment(), (new_name, &new_env)).map_err(LoadError::Invalid)
     })
 }
 
-fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Result<Migrated, Report> {
+/// Returns `text` as a new file, which is checked under its name and in its environment, `new_file`.
+fn migrate_text(
+    text: SourceText,
+    env: &dyn Fn(&str) -> Option<String>,
+    new_file: (&str, &dyn Fn(&str) -> Option<String>),
+) -> Result<Migrated, Report> {
     let mut written = None;
     let mut keep = |tree: &Tree| written = Some(tree.clone());
     let hooks = Hooks { inspect: Some(&mut keep), ..Hooks::default() };
@@ -82,7 +91,8 @@ fn migrate_text(text: SourceText, env: &dyn Fn(&str) -> Option<String>) -> Resul
     let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
     let mut yaml = head(&names, &notes);
     print::print(&root, &mut yaml);
-    Ok(Migrated { yaml: accepted::accept(yaml, env), notes })
+    let (yaml, new_notes) = accepted::accept(yaml, new_file.0, new_file.1);
+    Ok(Migrated { yaml, notes, new_notes })
 }
 
 /// Returns the comment at the top: the source, and the diagnostics of `check`.

@@ -171,8 +171,22 @@ fn key_text(key: &str) -> String {
     if key.contains(['.', '[']) { quoted(&format!("[{key}]")) } else { scalar(key) }
 }
 
+/// Words without a sign that are no texts in YAML 1.1 or 1.2.
+const NO_TEXTS: [&str; 3] = ["null", "true", "false"];
+
+/// Returns true for a word, which needs neither quotes nor a parser to tell so.
+fn is_word(text: &str) -> bool {
+    let is_of_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
+    text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(is_of_word)
+        && !YAML_1_1_BOOLEANS.iter().chain(&NO_TEXTS).any(|word| word.eq_ignore_ascii_case(text))
+}
+
 /// Returns `text` as a YAML scalar, quoted unless the plain form reads back as the same text.
 fn scalar(text: &str) -> String {
+    if is_word(text) {
+        return text.to_owned();
+    }
     let is_simple = !text.is_empty() && !text.contains(['\n', '\r', '#', '\u{feff}']) && text.trim() == text;
     if is_simple
         && let [document] = yaml::parse(&format!("- {text}\n"), 0).documents.as_slice()
@@ -211,6 +225,11 @@ mod tests {
             "1e3",
             "0x1F",
             "true",
+            "True",
+            "FALSE",
+            "Null",
+            "a-b_c.d/e",
+            "y",
             "off",
             "null",
             "~",

@@ -16,6 +16,9 @@ use crate::routes::key_parts::{self, Effect, KeyPart};
 use crate::spec::FilterSpec;
 use crate::yaml::Span;
 
+/// Header fields of a request that the filters of a route change at most.
+const MAX_FIELDS: usize = 4_000;
+
 /// A checked filter and its specification.
 #[derive(Clone)]
 pub(super) struct ListedFilter<'n> {
@@ -48,6 +51,7 @@ pub(super) fn check(filters: &mut Vec<ListedFilter<'_>>, id: &str, id_at: Span, 
     count_conditions(filters, id, id_at, diagnostics);
     let edits = filters.iter().filter_map(|listed| Some((listed.filter.as_edit()?, &listed.spec)));
     let edits: Vec<_> = edits.collect();
+    count_fields(&edits, id, id_at, diagnostics);
     hosts(&edits, diagnostics);
     prefixes(&edits, diagnostics);
     duplicates(&edits, diagnostics);
@@ -73,6 +77,17 @@ pub(super) fn warn_of_conditions(
         {
             when::warn_of_constant(limiter, route, spec.span, diagnostics);
         }
+    }
+}
+
+/// Reports a route whose filters add more header fields than a request can carry.
+fn count_fields(edits: &[(&Edit, &FilterSpec<'_>)], id: &str, id_at: Span, diagnostics: &mut Diagnostics) {
+    let count: usize = edits.iter().map(|(edit, _)| edit.request_headers().len()).sum();
+    if count > MAX_FIELDS {
+        let message = format!("filters of route `{id}` change {count} header fields of a request");
+        diagnostics
+            .error(id_at, message)
+            .help("at most 4,000 are possible, and upstreams refuse more than some hundred");
     }
 }
 

@@ -7,6 +7,9 @@ use crate::spec::definition::{Arg, Spec};
 /// Text in place of a masked value.
 const MASK: &str = "****";
 
+/// Arguments of one predicate or filter that listings show: a table of plans may have a hundred thousand.
+const MAX_LISTED: usize = 1_000;
+
 /// Arguments that hold the name in the long form.
 const NAMES: [&str; 4] = ["name", "header", "param", "_genkey_0"];
 
@@ -63,29 +66,36 @@ impl Spec<'_> {
     /// Returns the text of the specification with possible secrets masked: values of headers, parameters and cookies,
     /// and the keys of limiters.
     pub(crate) fn masked_text(&self, audience: Audience) -> String {
+        let is_whole = self.args.len() <= MAX_LISTED;
         let secrets: Vec<Secret> =
-            self.args.iter().enumerate().map(|(at, arg)| self.secret(at, arg, audience)).collect();
-        if secrets.iter().all(|secret| *secret == Secret::Nothing) {
+            self.listed().iter().enumerate().map(|(at, arg)| self.secret(at, arg, audience)).collect();
+        if is_whole && secrets.iter().all(|secret| *secret == Secret::Nothing) {
             return mask_urls(&self.text);
         }
-        let shown: Vec<String> = self.args.iter().zip(secrets).map(|(arg, secret)| masked(arg, secret)).collect();
+        let mut shown: Vec<String> =
+            self.listed().iter().zip(secrets).map(|(arg, secret)| masked(arg, secret)).collect();
+        shown.extend((!is_whole).then(|| "…".to_owned()));
         match self.args.iter().any(|arg| arg.name.is_some()) {
             true => format!("{}{{{}}}", self.name, shown.join(", ")),
             false => format!("{}={}", self.name, shown.join(", ")),
         }
     }
 
-    /// Returns the named arguments with their values.
+    /// Returns the first named arguments with their values.
     pub(crate) fn named_arguments(&self) -> Vec<(String, String)> {
-        self.args.iter().filter_map(|arg| Some((arg.name.clone()?, arg.value.clone()))).collect()
+        self.listed().iter().filter_map(|arg| Some((arg.name.clone()?, arg.value.clone()))).collect()
     }
 
     /// Returns the named arguments as [`masked_text`](Self::masked_text) shows them.
     pub(crate) fn masked_arguments(&self, audience: Audience) -> Vec<(String, String)> {
-        let masked = self.args.iter().enumerate().map(|(at, arg)| masked(arg, self.secret(at, arg, audience)));
+        let masked = self.listed().iter().enumerate().map(|(at, arg)| masked(arg, self.secret(at, arg, audience)));
         masked
             .filter_map(|text| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned())))
             .collect()
+    }
+
+    fn listed(&self) -> &[Arg] {
+        self.args.get(..MAX_LISTED).unwrap_or(&self.args)
     }
 
     /// Returns the name that the values of the other arguments belong to.
@@ -181,6 +191,29 @@ fn masked(arg: &Arg, secret: Secret) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::Audience;
+
+    #[test]
+    fn listings_show_a_thousand_arguments_of_a_filter() {
+        let text = |count: usize| {
+            let table: Vec<String> = (0..count).map(|at| format!("s3cret{at}: gold")).collect();
+            format!(
+                "routes: [{{id: a, uri: 'echo:', predicates: [Path=/a], filters: [{{name: RequestRateLimiter, args: {{key-resolver: 'header:X-A', \
+                 replenish-rate: 1, plans: {{gold: {{replenish-rate: 5}}}}, plan-resolver: {{table: {{{}}}}}}}}}]}}]\n",
+                table.join(", ")
+            )
+        };
+        for (count, shown, is_cut) in [(997, 997, false), (2_000, 997, true)] {
+            let config = crate::parse("test", &text(count), &|_| None).unwrap().config;
+            let definition = &config.routes[0].definition;
+            for audience in [Audience::Shell, Audience::Network] {
+                let limiter = &definition.masked_filters(audience)[0];
+                assert_eq!(limiter.matches("table.****=gold").count(), shown, "{limiter}");
+                assert_eq!(limiter.ends_with(", …}"), is_cut, "{limiter}");
+                assert!(!limiter.contains("s3cret"), "{limiter}");
+                assert_eq!(definition.masked_arguments(audience)[0].len(), shown + 3);
+            }
+        }
+    }
 
     #[test]
     fn values_that_may_be_secrets_are_masked() {

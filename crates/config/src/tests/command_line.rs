@@ -94,7 +94,7 @@ fn locations_are_read_by_the_command_line() {
 fn migrate_keeps_properties_of_the_command_line() {
     let folder = Folder::of(&[("application.yml", APPLICATION)]);
     let properties = [("server.port", "7"), ("spring.profiles.active", "dev")];
-    let yaml = crate::migrate_files(&[folder.path("application.yml")], &line(&properties)).unwrap().yaml;
+    let yaml = crate::migrate_files(&[folder.path("application.yml")], &line(&properties), "").unwrap().yaml;
     assert!(yaml.contains("port: 7"), "{yaml}");
     parse("tollgate.yaml", &yaml, &|_| None).unwrap_or_else(|error| panic!("{yaml}{error}"));
 }

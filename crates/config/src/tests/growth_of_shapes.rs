@@ -58,6 +58,22 @@ fn properties_of_each_kind() {
     }
 }
 
+#[test]
+fn wrong_predicates_and_filters_of_one_line() {
+    for (key, shortcuts) in [
+        ("predicates", ["Method=BAD #", "Path=bad", "Header=X,(", "RemoteAddr=1.2.3.4,x#"]),
+        ("filters", ["StripPrefix=x#", "SetStatus=x", "AddRequestHeader=X-A", "RequestSize=1, 2, #"]),
+    ] {
+        for shortcut in shortcuts {
+            grows_linearly("a.yaml", |count| {
+                let list: Vec<String> =
+                    (0..count).map(|at| format!("'{}'", shortcut.replace('#', &at.to_string()))).collect();
+                format!("routes: [{{id: a, uri: 'http://a', {key}: [{}]}}]\n", list.join(", "))
+            });
+        }
+    }
+}
+
 fn report(name: &str, text: &str) -> String {
     parse(name, text, &|_| None).map_or_else(|report| report.to_string(), |loaded| loaded.notes.to_string())
 }
@@ -72,6 +88,35 @@ fn filters_of_a_route_have_a_bound() {
         assert_eq!(text.contains(&error), is_refused, "{text}");
         assert_eq!(text.contains("  help: a route has at most 1,000\n"), is_refused, "{text}");
     }
+}
+
+#[test]
+fn header_fields_of_a_request_have_a_bound() {
+    let filter = |start: usize, count: usize| {
+        let pairs: Vec<String> = (start..start + count).map(|at| format!("X-{at}:a")).collect();
+        format!("  - AddRequestHeadersIfNotPresent={}\n", pairs.join(","))
+    };
+    let of_filters = |counts: &[usize]| {
+        let filters: String = counts.iter().enumerate().map(|(at, count)| filter(10_000 * at, *count)).collect();
+        report("a.yaml", &format!("{OWN}  filters:\n{filters}"))
+    };
+    for (counts, error) in [
+        (&[1_000][..], ""),
+        (&[1_001], "error: 1001 header fields are more than a request can carry"),
+        (&[1_000; 4], ""),
+        (&[1_000; 5], "error: filters of route `a` change 5000 header fields of a request"),
+    ] {
+        let text = of_filters(counts);
+        assert!(text.contains(error) && text.contains("error:") != error.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn mistakes_in_one_argument() {
+    grows_linearly("a.yaml", |count| {
+        let names = (0..count).map(|at| format!("/{{a-long-name-of-a-variable-{at}}}")).collect::<String>();
+        format!("routes: [{{id: a, uri: 'http://a', predicates: [Path=/a], filters: ['SetPath={names}']}}]\n")
+    });
 }
 
 #[test]

@@ -18,6 +18,8 @@ pub(super) struct FileLines<'t> {
     /// Number of characters in the first kilobyte of a line, in the first two, and so on, by the start of the line. A line
     /// may be the whole file.
     counted: RefCell<HashMap<usize, Vec<usize>>>,
+    /// Positions of arguments by the start and the number, as a value may have ten thousand mistakes.
+    arguments: RefCell<HashMap<(usize, u8), Option<usize>>>,
 }
 
 /// Returns the lines of each file.
@@ -30,8 +32,11 @@ pub(super) fn place(text: &SourceText, lines: &[FileLines<'_>], span: Span) -> A
     let file = span.file();
     let has_lines = text.files.get(file).is_some_and(|file| matches!(file.format, Format::Yaml | Format::Properties));
     let Some(lines) = lines.get(file).filter(|_| has_lines) else { return (file, 0, 0) };
-    let start = span.bytes().range().start;
-    let (line, column) = lines.position(lines.argument(start, span.argument).unwrap_or(start));
+    let value = span.bytes().range();
+    let start = value.start;
+    let mut arguments = lines.arguments.borrow_mut();
+    let argument = arguments.entry((start, span.argument)).or_insert_with(|| lines.argument(value, span.argument));
+    let (line, column) = lines.position(argument.unwrap_or(start));
     (file, line, column)
 }
 
@@ -47,7 +52,7 @@ fn is_continuation(byte: u8) -> bool {
 
 impl<'t> FileLines<'t> {
     pub(super) fn of(text: &'t str) -> Self {
-        Self { text, lines: OnceCell::new(), counted: RefCell::default() }
+        Self { text, lines: OnceCell::new(), counted: RefCell::default(), arguments: RefCell::default() }
     }
 
     /// Returns the line at `at`, from 0; an empty one if there is none.
@@ -100,10 +105,14 @@ impl<'t> FileLines<'t> {
         before + count(&bytes[known * KILOBYTE..])
     }
 
-    /// Returns the position of the `number`th argument of the shortcut at `start`, if it is on the same line.
-    fn argument(&self, start: usize, number: u8) -> Option<usize> {
-        let rest = self.text.get(start..).filter(|_| number > 0)?;
-        let (_, line) = yaml::lines(rest).next()?;
+    /// Returns the position of the `number`th argument of the shortcut in the bytes `value`, if it is on their first line.
+    /// Reads no further than that value: a line may have a hundred thousand of them.
+    fn argument(&self, value: Range<usize>, number: u8) -> Option<usize> {
+        let start = value.start;
+        let value = self.text.get(value).filter(|_| number > 0)?;
+        #[cfg(debug_assertions)]
+        (0..=value.len() / KILOBYTE).for_each(|_| crate::steps::count());
+        let (_, line) = yaml::lines(value).next()?;
         let mut end = 0;
         for separator in std::iter::once('=').chain(std::iter::repeat(',')).take(number.into()) {
             end += line.get(end..)?.find(separator)? + 1;
@@ -124,7 +133,8 @@ mod tests {
             assert_eq!(lines.position(at), position, "{at}");
         }
         assert_eq!((lines.count(), lines.line(0), lines.bytes(2)), (3, "a: ä b", 10..20));
-        assert_eq!((lines.argument(13, 1), lines.argument(13, 2), lines.argument(13, 3)), (Some(15), Some(19), None));
+        let argument = |number| lines.argument(13..20, number);
+        assert_eq!((argument(1), argument(2), argument(3)), (Some(15), Some(19), None));
         assert_eq!(FileLines::of("").position(0), (1, 1));
         let text = "ä".repeat(3_000);
         let lines = FileLines::of(&text);

@@ -1,6 +1,8 @@
 //! Positions of a map's entries by name, so that a map with many entries is built in linear time.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 
 use crate::yaml::key::{canonical, same_name};
 use crate::yaml::{Node, NodeKind};
@@ -13,8 +15,10 @@ const FEW: usize = 16;
 #[derive(Debug)]
 pub struct NameIndex {
     is_exact: bool,
-    /// Positions by the common form of a name; empty for few entries.
-    by_name: HashMap<String, usize>,
+    hasher: RandomState,
+    /// Positions by the hash of the common form of a name, which takes less memory than the name; empty for few entries. Of two
+    /// names with one hash, the first one has it.
+    by_name: HashMap<u64, usize>,
     /// Number of entries in `by_name`, from the first on.
     indexed: usize,
     below: HashMap<usize, NameIndex>,
@@ -34,20 +38,22 @@ impl NameIndex {
     }
 
     fn new(is_exact: bool) -> Self {
-        Self { is_exact, by_name: HashMap::new(), indexed: 0, below: HashMap::new() }
+        Self { is_exact, hasher: RandomState::new(), by_name: HashMap::new(), indexed: 0, below: HashMap::new() }
     }
 
     /// Returns the position of the first of `entries` with this name.
     pub fn find(&mut self, entries: &[(String, Node)], name: &str) -> Option<usize> {
+        let is_exact = self.is_exact;
+        let is_it = |(known, _): &(String, Node)| if is_exact { known == name } else { same_name(known, name) };
         if entries.len() <= FEW {
-            let is_it = |known: &str| if self.is_exact { known == name } else { same_name(known, name) };
-            return entries.iter().position(|(known, _)| is_it(known));
+            return entries.iter().position(is_it);
         }
         for (at, (known, _)) in entries.iter().enumerate().skip(self.indexed) {
-            self.by_name.entry(self.form(known)).or_insert(at);
+            self.by_name.entry(self.hash(known)).or_insert(at);
         }
         self.indexed = entries.len();
-        self.by_name.get(&self.form(name)).copied()
+        let at = *self.by_name.get(&self.hash(name))?;
+        if entries.get(at).is_some_and(is_it) { Some(at) } else { entries.iter().position(is_it) }
     }
 
     /// Returns the index of the map that is the value at `position`.
@@ -82,7 +88,9 @@ impl NameIndex {
         *self = Self::new(self.is_exact);
     }
 
-    fn form(&self, name: &str) -> String {
-        if self.is_exact { name.to_owned() } else { canonical(name) }
+    fn hash(&self, name: &str) -> u64 {
+        let is_common = self.is_exact || name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        let form = if is_common { Cow::Borrowed(name) } else { Cow::Owned(canonical(name)) };
+        self.hasher.hash_one(&form)
     }
 }

@@ -1,5 +1,6 @@
 //! Parsing of path and host patterns.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -25,12 +26,12 @@ enum Piece {
 struct Parser<'p> {
     pattern: &'p str,
     kind: PatternKind,
-    names: Vec<Arc<str>>,
+    names: HashSet<Arc<str>>,
 }
 
 /// Parses `pattern`, starting at byte `start`.
 pub(super) fn parse(pattern: &str, start: usize, kind: PatternKind) -> Result<Vec<PatternPart>, PatternError> {
-    let mut parser = Parser { pattern, kind, names: Vec::new() };
+    let mut parser = Parser { pattern, kind, names: HashSet::new() };
     parser.split(start)?.into_iter().map(|segment| parser.part(segment)).collect()
 }
 
@@ -163,10 +164,9 @@ impl Parser<'_> {
             return Err(PatternError::Name { at: self.column(range.start), name: text.to_owned() });
         }
         let name: Arc<str> = text.into();
-        if self.names.contains(&name) {
-            return Err(PatternError::NameTwice { at: self.column(range.start), name: text.to_owned() });
+        if !self.names.insert(Arc::clone(&name)) {
+            return Err(PatternError::NameTwice { at: self.column(range.start), name: name.to_string() });
         }
-        self.names.push(Arc::clone(&name));
         Ok(name)
     }
 

@@ -146,6 +146,9 @@ fn forms(text: &str) -> BTreeSet<String> {
     let mut forms: Vec<String> = lines.filter(|line| !line.starts_with(PEM_BOUNDARY)).map(str::to_owned).collect();
     forms.extend([text.to_owned(), text.escape_debug().to_string()]);
     forms.extend(without_scheme(text).map(str::to_owned));
+    // Most are the text itself.
+    forms.sort_unstable();
+    forms.dedup();
     let decoded: Vec<String> = forms.iter().flat_map(|form| decoded(form)).collect();
     forms.extend(decoded);
     forms.into_iter().map(|form| form.to_ascii_lowercase()).collect()
