@@ -106,7 +106,7 @@ pub(super) fn filter_lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node
 /// Merges the gateway's own sections into `root`. Its routes come behind those of `root`; one with the id of another takes
 /// its place.
 pub(super) fn merge_ours(root: &mut Node, mut own: Node, replaced: &mut Replaced, diagnostics: &mut Diagnostics) {
-    let routes = take(&mut own, &["routes"]);
+    let routes = take(&mut own, &["routes"]).filter(|routes| !matches!(routes.kind, NodeKind::Null));
     let source = Source { form: Form::Own, is_of_profile: false };
     replaced.merge((root, &mut NameIndex::relaxed()), own, "", source, diagnostics);
     let Some(mut routes) = routes else { return };

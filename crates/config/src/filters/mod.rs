@@ -108,6 +108,11 @@ fn report_unknown(spec: &FilterSpec<'_>, diagnostics: &mut Diagnostics) -> Repor
         };
         return error.reported_with(refusal.instead);
     }
+    let is_name = name.starts_with(|first: char| first.is_ascii_uppercase());
+    if !is_name && spec.args.is_empty() && spec.text == name {
+        let error = diagnostics.error(spec.span, format!("unknown filter `{name}`"));
+        return error.reported_with("if it is an argument of the filter before it, quote that one: within `[…]`, a comma ends an entry: `['AddRequestHeader=X-A, b']`");
+    }
     let near = diagnostics.closest(name, names());
     let may_be_java = diagnostics.mistakes == Severity::Warning;
     let mut error = diagnostics.error(spec.span, format!("unknown filter `{name}`")).unknown_component(name);

@@ -50,6 +50,15 @@ fn a_list_of_routes_that_replaces_another_is_reported() {
 }
 
 #[test]
+fn routes_below_tollgate_without_a_value_add_none_and_remove_none() {
+    for own in ["tollgate: {routes: }\n", "tollgate:\n  routes:\n", "tollgate.routes: ~\n", "tollgate: {routes: []}\n"]
+    {
+        let folder = Folder::of(&[("a.yml", &format!("spring.cloud.gateway.routes: {TWO}\n")), ("b.yml", own)]);
+        assert_eq!(ids(&folder, &["a.yml", "b.yml"]), "a>a b>b ", "{own}");
+    }
+}
+
+#[test]
 fn routes_below_tollgate_are_added_to_those_of_the_file_or_replace_them_by_id() {
     let own = "tollgate: {routes: [{id: b, uri: 'http://x', predicates: [Path=/b]}, {id: c, uri: 'http://c', predicates: [Path=/c]}]}\n";
     for root in ["spring.cloud.gateway.routes", "spring.cloud.gateway.server.webflux.routes", "routes"] {

@@ -198,3 +198,27 @@ fn what_differs_from_the_intention_is_a_warning() {
     );
     assert!(refused("logging.level.root: info\nroutes: ['a=http://a,Path=/**']\n").contains("unknown key `logging`"));
 }
+
+#[test]
+fn a_value_that_a_document_has_in_two_forms_is_reported_with_both_places() {
+    for (text, name, places) in [
+        ("server: {port: 1}\nserver.port: 2\n", "port", ["2:14", "1:16"]),
+        ("server.port: 1\nserver:\n  address: '::1'\n  port: 2\n", "port", ["4:9", "1:14"]),
+        ("server: {http2.enabled: true, http2: {enabled: false}}\n", "enabled", ["1:48", "1:25"]),
+        (
+            "upstreams: {a: {endpoints: ['http://a']}}\nupstreams.a.endpoints: ['http://b']\n",
+            "endpoints",
+            ["2:24", "1:28"],
+        ),
+    ] {
+        let [second, first] = places;
+        let message = format!("`{name}` has two values here, of which this one counts; the first is at t.yml:{first}");
+        let own = parse("t.yml", &format!("{text}routes: []\n"), &no_env).unwrap_err().to_string();
+        assert!(own.contains(&format!("t.yml:{second}: error: {message}")), "{own}");
+        let spring =
+            parse("t.yml", &format!("{text}spring.cloud.gateway.routes: []\n"), &no_env).unwrap().notes.to_string();
+        assert!(spring.contains(&format!("t.yml:{second}: warning: {message}")), "{spring}");
+    }
+    let apart = "server: {port: 1}\nserver.address: '::1'\n---\nserver.port: 2\nroutes: []\n";
+    assert!(!loaded(apart).notes.to_string().contains("two values"), "{}", loaded(apart).notes);
+}

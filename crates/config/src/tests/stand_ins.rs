@@ -284,3 +284,17 @@ fn a_fallback_to_a_controller_has_a_stand_in_only_in_a_spring_file() {
     assert!(overlay.ends_with(stand_in), "{overlay}");
     assert_eq!(proposed("tollgate.yaml", &route("/fallback/a")), None, "no controller belongs to our own form");
 }
+
+#[test]
+fn an_argument_that_a_comma_in_a_list_cut_off_is_told() {
+    let text = "routes: [{id: a, uri: 'http://a', predicates: [Path=/a], filters: [AddResponseHeader=X-A, b, 'SetStatus=200']}]\n";
+    for text in [text.to_owned(), format!("spring.cloud.gateway.{text}")] {
+        let report = parse("application.yml", &text, &|_| None).unwrap_err();
+        let shown = report.to_string();
+        assert!(
+            shown.contains("unknown filter `b`") && shown.contains("within `[…]`, a comma ends an entry"),
+            "{shown}"
+        );
+        assert!(!shown.contains("Java class") && report.overlay(&[], None).is_none(), "{shown}");
+    }
+}

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use crate::form::Form;
 use tollgate_document::diagnostics::Diagnostics;
-use tollgate_document::yaml::{NameIndex, Node, NodeKind};
+use tollgate_document::yaml::{NameIndex, Node, NodeKind, Span};
 
 /// Maximum number of steps of a dotted key. Longer keys stay unchanged.
 const MAX_STEPS: usize = 32;
@@ -37,10 +37,16 @@ fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
                 value = nested(steps.iter().map(String::as_str), value);
                 match names.find(&result, &first) {
                     Some(known) => {
-                        if is_taken(&result[known].1, &value, form) {
+                        let is_taken = is_taken(&result[known].1, &value, form);
+                        if is_taken {
                             diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
                         }
-                        merge_indexed(&mut result[known].1, value, names.below(known), form);
+                        let mut report = |name: &str, first: Span, second: Span| {
+                            if !is_taken {
+                                report_repeated(name, first, second, diagnostics);
+                            }
+                        };
+                        merge_noting((&mut result[known].1, ""), value, names.below(known), form, &mut report);
                     }
                     None => result.push((first, value)),
                 }
@@ -53,6 +59,14 @@ fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
         other => other,
     };
     Node { span, kind }
+}
+
+/// Reports a key that one map has in two forms, such as `server: {port: 1}` and `server.port: 2`.
+fn report_repeated(name: &str, first: Span, second: Span, diagnostics: &mut Diagnostics) {
+    diagnostics
+        .mistake(second, format!("`{name}` has two values here, of which this one counts"))
+        .beside("; the first is at", first)
+        .help("remove one of the two");
 }
 
 /// Returns `value` below the keys `steps`.
@@ -184,7 +198,19 @@ pub fn merge(under: &mut Node, over: Node) {
 
 /// Merges as [`merge`] does; `names` are those of `under`. If a key of a Spring file has both a text and nested keys, the text
 /// stays as the [`OWN_VALUE`], and nothing replaces no map.
-pub(crate) fn merge_indexed(under: &mut Node, mut over: Node, names: &mut NameIndex, form: Form) {
+pub(crate) fn merge_indexed(under: &mut Node, over: Node, names: &mut NameIndex, form: Form) {
+    merge_noting((under, ""), over, names, form, &mut |_, _, _| {});
+}
+
+/// Merges as [`merge_indexed`] does. `replaced` is called with the key of each value that another one replaces, and with the
+/// places of both.
+fn merge_noting(
+    (under, name): (&mut Node, &str),
+    mut over: Node,
+    names: &mut NameIndex,
+    form: Form,
+    replaced: &mut dyn FnMut(&str, Span, Span),
+) {
     if form == Form::Spring && keep_own_value(under, &mut over, names) {
         return;
     }
@@ -192,13 +218,16 @@ pub(crate) fn merge_indexed(under: &mut Node, mut over: Node, names: &mut NameIn
         (NodeKind::Map(entries), NodeKind::Map(more)) => {
             for (key, value) in more {
                 match names.find(entries, &key) {
-                    Some(at) => merge_indexed(&mut entries[at].1, value, names.below(at), form),
+                    Some(at) => merge_noting((&mut entries[at].1, &key), value, names.below(at), form, replaced),
                     None => entries.push((key, value)),
                 }
             }
         }
         (NodeKind::Map(entries), NodeKind::Null) if form == Form::Spring && !entries.is_empty() => {}
-        (_, kind) => {
+        (below, kind) => {
+            if !matches!(below, NodeKind::Null) {
+                replaced(name, under.span, over.span);
+            }
             names.clear();
             under.kind = kind;
             under.span = over.span;
