@@ -143,10 +143,22 @@ pub(super) fn authorize(
     if role < needed { Err(AccessError::ReadOnly(Arc::clone(name))) } else { Ok(Caller::Token(Arc::clone(name))) }
 }
 
-/// Returns true if the client shows who it is although it need not. Requests for traffic have the tokens of applications, and a
-/// proxy may pass other schemes on.
+/// Returns true if the client shows who it is although it need not, or tries to. Requests for traffic have the tokens of
+/// applications, and a proxy may pass a login of another scheme on.
 fn sends_token(peer: &Peer, management: &Management, headers: &HeaderMap) -> bool {
-    !matches!(peer, Peer::Traffic) && !management.tokens.is_empty() && bearer(headers).is_ok()
+    let is_sent = headers.contains_key(AUTHORIZATION) && !has_other_scheme(headers);
+    is_sent && !matches!(peer, Peer::Traffic) && !management.tokens.is_empty()
+}
+
+/// Returns true for one login of a scheme besides `Bearer`, such as `Basic`.
+fn has_other_scheme(headers: &HeaderMap) -> bool {
+    let mut fields = headers.get_all(AUTHORIZATION).iter();
+    let (first, second) = (fields.next().and_then(|field| field.to_str().ok()), fields.next());
+    let login = first.filter(|_| second.is_none()).and_then(|field| field.split_once(' '));
+    login.is_some_and(|(scheme, credentials)| {
+        let is_name = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        is_name && !scheme.eq_ignore_ascii_case("bearer") && !credentials.trim().is_empty()
+    })
 }
 
 /// Returns the token of a request.

@@ -71,6 +71,23 @@ fn a_token_that_is_sent_where_none_is_needed_must_be_right() {
     assert_eq!(login.status, 200, "the login of a proxy in front");
     let page = ask(&gateway, "GET", "/metrics", "").text();
     assert!(page.contains("tollgate_admin_refused_requests_total{reason=\"unknown_token\"} 2\n"), "{page}");
+    let right = format!("Bearer {WRITE}");
+    let unreadable: [&[&str]; 9] = [
+        &["Bearer"],
+        &["Bearer "],
+        &[""],
+        &[WRITE],
+        &["Bearer\ttoken"],
+        &["Bearer: token"],
+        &["Basic"],
+        &[&right, &right],
+        &["Basic dXNlcjpwYXNz", &right],
+    ];
+    for fields in unreadable {
+        let fields: Vec<_> = fields.iter().map(|value| ("Authorization", *value)).collect();
+        let refused = Connection::open(gateway.admin).request("GET", "/api/limits", &fields, b"");
+        assert_eq!(refused.status, 401, "{fields:?}");
+    }
 }
 
 #[test]

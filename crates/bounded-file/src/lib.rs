@@ -1,7 +1,8 @@
 //! Bounded reads of the files that a configuration names.
 //!
 //! A path can name a device without an end, or a pipe that never gets a byte. A read of one ends with an error: after
-//! `max_bytes`, or after [`PIPE_TIMEOUT`], which all reads [`together`] share. [`recorded`] returns which files were read, so that
+//! `max_bytes`, or after [`PIPE_TIMEOUT`], which all reads [`together`] share. So they do the [rounds](take_rounds) of hashing that
+//! key stores need. [`recorded`] returns which files were read, so that
 //! their changes can be noticed.
 
 mod record;
@@ -37,20 +38,36 @@ const WRITER_TIMEOUT: Duration = Duration::from_secs(1);
 const NO_END: &str = "it is a pipe or a terminal that did not end within 5 seconds";
 /// Error of a pipe once all pipes [`together`] have taken [`PIPE_TIMEOUT`].
 const NO_TIME: &str = "it is a pipe, and the pipes of the configuration did not all end within 5 seconds";
+/// Rounds of hashing that the key stores read [`together`] may take: about two seconds without instructions for hashes, and
+/// those of three hundred stores as `keytool` writes them.
+pub const MAX_ROUNDS_TOGETHER: u64 = 10_000_000;
 /// Pause between two reads of a pipe.
 const PAUSE: Duration = Duration::from_millis(5);
 
 thread_local! {
     /// Time that pipes may still take, within [`together`].
     static TIME_LEFT: Cell<Option<Duration>> = const { Cell::new(None) };
+    /// Rounds of hashing that stores may still take, within [`together`].
+    static ROUNDS_LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// Runs `read`, whose reads of pipes on this thread take [`PIPE_TIMEOUT`] at most in all.
+/// Runs `read`, whose reads of pipes on this thread take [`PIPE_TIMEOUT`] at most in all, and its stores
+/// [`MAX_ROUNDS_TOGETHER`].
 pub fn together<T>(read: impl FnOnce() -> T) -> T {
-    let before = TIME_LEFT.replace(Some(PIPE_TIMEOUT));
+    let before = (TIME_LEFT.replace(Some(PIPE_TIMEOUT)), ROUNDS_LEFT.replace(Some(MAX_ROUNDS_TOGETHER)));
     let result = read();
-    TIME_LEFT.set(before);
+    TIME_LEFT.set(before.0);
+    ROUNDS_LEFT.set(before.1);
     result
+}
+
+/// Takes `rounds` of hashing from those that are left to all stores [`together`]. Returns false, and takes none, if fewer are left.
+#[must_use]
+pub fn take_rounds(rounds: u64) -> bool {
+    let Some(left) = ROUNDS_LEFT.get() else { return true };
+    let rest = left.checked_sub(rounds);
+    ROUNDS_LEFT.set(Some(rest.unwrap_or(left)));
+    rest.is_some()
 }
 
 /// Returns the bytes of the file or pipe at `path`, at most `max_bytes`.

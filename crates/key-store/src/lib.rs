@@ -3,7 +3,8 @@
 //! AWS-LC decrypts and verifies a store; it is in the build for TLS already. [`identity`] returns a key with its chain, as
 //! Java's key managers select it, and [`certificates`] the trusted certificates of a trust store.
 //!
-//! A store may have at most [`MAX_CERTIFICATE_BYTES`] bytes and 5,000,000 hashing rounds, as in Java.
+//! A store may have at most [`MAX_CERTIFICATE_BYTES`] bytes and 5,000,000 hashing rounds, as in Java, and all stores of a
+//! configuration together [`MAX_ROUNDS_TOGETHER`](tollgate_bounded_file::MAX_ROUNDS_TOGETHER).
 
 mod aws_lc;
 mod ber;
@@ -131,8 +132,14 @@ fn open(store: &[u8], password: &str, alias: Option<&str>) -> Result<Contents, K
     let der = ber::to_der(store).ok_or(KeyStoreError::NotPkcs12)?;
     // `None` for a store of another form, such as a signed one, which AWS-LC names.
     let pfx = Pfx::parse(&der);
-    if pfx.as_ref().map_or_else(|| pfx::rounds(&der), Pfx::rounds) > MAX_ROUNDS {
+    let rounds = pfx.as_ref().map_or_else(|| pfx::rounds(&der), Pfx::rounds);
+    if rounds > MAX_ROUNDS {
         return Err(KeyStoreError::Unsupported("needs more than 5,000,000 rounds of hashing"));
+    }
+    if !tollgate_bounded_file::take_rounds(rounds) {
+        return Err(KeyStoreError::Unsupported(
+            "needs more rounds of hashing than are left: all stores of a configuration have 10,000,000",
+        ));
     }
     let aliases = pfx.as_ref().map(Pfx::aliases).unwrap_or_default();
     let position = |alias: &str| aliases.iter().position(|known| known.to_lowercase() == alias.to_lowercase());

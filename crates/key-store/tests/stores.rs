@@ -203,6 +203,21 @@ fn rounds_of_hashing_have_a_bound_for_checksum_and_encryption() {
     }
 }
 
+#[test]
+fn rounds_of_hashing_have_a_bound_for_all_stores_together() {
+    let openssl = Openssl::new("ed25519");
+    let store = openssl.export(&format!("-iter 70000 -inkey leaf.key -in leaf.pem -passout pass:{PASSWORD}"));
+    let (outcome, others) = tollgate_bounded_file::together(|| {
+        assert!(tollgate_bounded_file::take_rounds(tollgate_bounded_file::MAX_ROUNDS_TOGETHER - 300_000));
+        (identity(&store, PASSWORD, None), [(); 2].map(|()| identity(&store, PASSWORD, None).unwrap_err().to_string()))
+    });
+    assert!(outcome.is_ok(), "{outcome:?}");
+    for error in others {
+        assert!(error.starts_with("it needs more rounds of hashing than are left"), "{error}");
+    }
+    assert!(identity(&store, PASSWORD, None).is_ok(), "outside, a store has a bound of its own");
+}
+
 /// Returns a store whose outermost value has an indefinite length, as some tools write it.
 fn indefinite(store: &[u8]) -> Vec<u8> {
     assert_eq!(store[..2], [0x30, 0x82]);

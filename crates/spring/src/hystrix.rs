@@ -20,7 +20,10 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node) {
         let is_default = name == "default";
         let base: &[&str] = if is_default { &["configs", "default"] } else { &["instances", name.as_str()] };
         for (path, section, key) in MOVED {
-            if let Some(value) = take(settings, path) {
+            if let Some(mut value) = take(settings, path) {
+                if path.last().is_some_and(|name| name.ends_with("InMilliseconds")) {
+                    add_unit(&mut value);
+                }
                 let steps: Vec<&str> = ["resilience4j", section].iter().chain(base).copied().chain([key]).collect();
                 result.add(&steps, value);
             }
@@ -43,5 +46,14 @@ pub(super) fn move_to_resilience4j(whole: &mut Node, result: &mut Node) {
         && let Some(left) = [rest, Some(command)].into_iter().flatten().find(|node| !is_empty(node))
     {
         entries.push(("hystrix".to_owned(), left));
+    }
+}
+
+/// Adds the unit that the name in Hystrix has, and the name in resilience4j lacks.
+fn add_unit(value: &mut Node) {
+    if let NodeKind::Scalar(text) = &mut value.kind
+        && (text.ends_with('}') || text.parse::<u64>().is_ok())
+    {
+        text.push_str("ms");
     }
 }

@@ -91,6 +91,16 @@ fn a_plan_without_rules_is_an_error() {
 }
 
 #[test]
+fn an_empty_condition_is_one_error_and_no_warning() {
+    for when in ["[]", "''", "~", "{}"] {
+        let rules = format!("limits: [{{name: a, replenish-rate: 1, when: {when}}}, {{name: b, replenish-rate: 1}}]");
+        let report = parse("test.yaml", &text(&format!("{{key-resolver: ip, {rules}}}")), &|_| None).unwrap_err();
+        let report = report.list().iter().map(|one| one.message.as_str()).collect::<Vec<_>>();
+        assert_eq!(report, ["`when` is empty"], "{when}");
+    }
+}
+
+#[test]
 fn a_fractional_rate_is_exact() {
     for (fraction, whole) in [
         ("replenish-rate: 0.5", "replenish-rate: 1, period: 2s"),

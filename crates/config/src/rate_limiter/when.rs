@@ -26,9 +26,9 @@ pub(super) fn when(
 ) -> Result<Option<Arc<When>>, Reported> {
     let Some(when) = args.when.checked()? else { return Ok(None) };
     let nodes = match &when.value.kind {
-        NodeKind::Seq(items) => items.as_slice(),
+        NodeKind::Seq(items) if !items.is_empty() => items.as_slice(),
         NodeKind::Scalar(text) if !text.trim().is_empty() => std::slice::from_ref(&*when.value),
-        NodeKind::Map(_) => {
+        NodeKind::Map(entries) if !entries.is_empty() => {
             let message = format!("`when` must be a list of predicates, found {}", when.value.describe());
             return Err(diagnostics
                 .error(when.span, message)

@@ -27,6 +27,15 @@ fn hystrix_is_a_circuit_breaker_with_its_timeouts() {
     assert_eq!(time_limits(&text("")), [Some(1000), Some(1000)], "Hystrix has this default too");
     let given = format!("hystrix.command.default.{timeout}: 3000\nhystrix.command.two.{timeout}: 5000\n");
     assert_eq!(time_limits(&text(&given)), [Some(3000), Some(5000)]);
+    let short = loaded(&text(&format!("hystrix.command.default.{timeout}: 50\n")));
+    assert!(!short.notes.to_string().contains("milliseconds"), "{}", short.notes);
+    let given = text(&format!("hystrix.command.two.{timeout}: ${{T:50}}\n"));
+    assert_eq!(time_limits(&given), [Some(1000), Some(50)]);
+    let migrated = crate::migrate("application.yml", &given, &|_| None).unwrap().yaml;
+    assert!(
+        migrated.contains("timeout-duration: ${T:50}ms\n") && !migrated.contains("accepted: `timeout"),
+        "{migrated}"
+    );
     let nested = "hystrix:\n  command:\n    two:\n      execution:\n        timeout:\n          enabled: false\n      circuitBreaker:\n        \
                   requestVolumeThreshold: 7\n    one: {threadPool: x}\n";
     assert_eq!(time_limits(&text(nested)), [Some(1000), None]);

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use crate::diagnostics::{is_secret_key, is_secret_name};
+use crate::parse;
 use crate::schema::schema;
 use crate::tests::secrets::{ELSEWHERE, HERE, case, said};
 
@@ -116,6 +117,22 @@ fn each_key_of_the_schema_is_known_as_a_secret_or_as_none() {
     let mut expected = Vec::from(expected);
     expected.sort_unstable();
     assert_eq!(names, expected);
+}
+
+#[test]
+fn numbers_of_tokens_are_shown_in_excerpts() {
+    for args in [
+        "bucket4j-rate-limiter: {capacity: 5, refill-period: 1s, refill-tokens: 12345x, wrong: 1}",
+        "'bucket4j-rate-limiter.refillTokens': 12345x, bucket4j-rate-limiter: {capacity: 5, refill-period: 1s}",
+        "redis-rate-limiter.requestedTokens: 12345x, wrong: 1",
+    ] {
+        let text = format!(
+            "spring.cloud.gateway.routes: [{{id: a, uri: 'http://a', predicates: [Path=/**], filters: [{{name: RequestRateLimiter, args: {{{args}}}}}]}}]\n"
+        );
+        let report = parse("application.yml", &text, &|_| None).map_or_else(|report| report, |loaded| loaded.notes);
+        let shown = report.to_string();
+        assert!(shown.contains("found `12345x`") && !shown.contains("***"), "{shown}");
+    }
 }
 
 #[test]

@@ -66,8 +66,16 @@ pub(super) const SECRET_NAMES: [&str; 8] =
 const HARMLESS: [&str; 11] =
     ["cache", "file", "from", "idheader", "keep", "name", "redishash", "role", "tokenfile", "unknownlimit", "username"];
 /// Properties whose names end like those of lists of secrets.
-pub(super) const NO_SECRETS: [&str; 7] =
-    ["allowcredentials", "hashkeys", "hotkeys", "maxkeys", "repeatedkeys", "requestedtokens", "topkeys"];
+pub(super) const NO_SECRETS: [&str; 8] = [
+    "allowcredentials",
+    "hashkeys",
+    "hotkeys",
+    "maxkeys",
+    "refilltokens",
+    "repeatedkeys",
+    "requestedtokens",
+    "topkeys",
+];
 
 /// Kind of the value of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
