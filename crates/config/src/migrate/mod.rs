@@ -33,6 +33,9 @@ const REGISTRIES: [&str; 4] = ["consul", "eureka", "kubernetes", "nacos"];
 /// Further sections in which empty maps have no effect and are left out.
 const NAMES_NOTHING: [&str; 2] = ["discovery", "loadbalancer"];
 
+/// Returns the value of a variable.
+type Environment<'e> = &'e dyn Fn(&str) -> Option<String>;
+
 /// A migrated file.
 #[derive(Clone, Debug)]
 pub struct Migrated {
@@ -66,11 +69,11 @@ pub fn migrate_files(paths: &[PathBuf], command_line: &CommandLine, new_name: &s
     })
 }
 
-/// Returns `text` as a new file, which is checked under its name and in its environment, `new_file`.
+/// Returns `text` as a new file, which is checked as `new_name` and with `new_env`.
 fn migrate_text(
     text: SourceText,
-    env: &dyn Fn(&str) -> Option<String>,
-    new_file: (&str, &dyn Fn(&str) -> Option<String>),
+    env: Environment<'_>,
+    (new_name, new_env): (&str, Environment<'_>),
 ) -> Result<Migrated, Report> {
     let mut written = None;
     let mut keep = |tree: &Tree| written = Some(tree.clone());
@@ -91,7 +94,7 @@ fn migrate_text(
     let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
     let mut yaml = head(&names, &notes);
     print::print(&root, &mut yaml);
-    let (yaml, new_notes) = accepted::accept(yaml, new_file.0, new_file.1);
+    let (yaml, new_notes) = accepted::accept(yaml, new_name, new_env);
     Ok(Migrated { yaml, notes, new_notes })
 }
 
