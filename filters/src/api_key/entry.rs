@@ -12,6 +12,8 @@ use super::table::{KeyHash, hex, unhex};
 
 /// Longest id in bytes.
 const MAX_ID: usize = 128;
+/// Names of fields. Another name may be a key in the wrong place.
+const FIELDS: [&str; 6] = ["id", "sha256", "plan", "expires", "routes", "disabled"];
 /// Names of fields that may hold a key in clear text.
 const CLEAR_TEXT: [&str; 8] = ["key", "api-key", "apikey", "api_key", "secret", "token", "password", "value"];
 
@@ -79,12 +81,13 @@ impl<'t> Reader<'t> {
                 _ => return Err(self.error("expected the name of a field")),
             };
             let value = self.value(&name)?;
-            let set = match seen.contains(&name) {
-                true => Err(format!("`{name}` is given twice")),
-                false => entry.set(&name, value),
-            };
-            seen.push(name);
-            error = error.or(set.err());
+            // The first error of an entry is enough.
+            if error.is_none() {
+                let is_repeated = seen.contains(&name);
+                let set = if is_repeated { Err(format!("`{name}` is given twice")) } else { entry.set(&name, value) };
+                error = set.err();
+                seen.push(name);
+            }
         }
     }
 }
@@ -92,7 +95,7 @@ impl<'t> Reader<'t> {
 // === impl Entry ===
 
 impl<'t> Entry<'t> {
-    fn set(&mut self, name: &str, value: Value<'t>) -> Result<(), String> {
+    pub(super) fn set(&mut self, name: &str, value: Value<'t>) -> Result<(), String> {
         let text = |value: Value<'t>| match value {
             Value::Text(text) => Ok(Some(text)),
             Value::Null => Ok(None),
@@ -128,7 +131,6 @@ impl<'t> Entry<'t> {
                     "`{name}` may hold a key in clear text, which is never stored; write its hash, `sha256: …`, which `tollgate keys hash` prints, and replace the key, since the file has shown it"
                 ));
             }
-            // A name that is no field may be a key in the wrong place.
             _ => {
                 return Err(
                     "unknown field; an entry has `id`, `sha256`, `plan`, `expires`, `routes` and `disabled`".to_owned()
@@ -152,6 +154,11 @@ impl<'t> Entry<'t> {
             disabled: self.disabled,
         })
     }
+}
+
+/// Returns the name of a field for messages.
+pub(super) fn shown(name: &str) -> String {
+    if FIELDS.contains(&name) { format!("`{name}`") } else { "the value of an unknown field".to_owned() }
 }
 
 /// Reads a hash of 64 hex digits. The error does not show the text, which may be a key.

@@ -7,6 +7,7 @@ use std::fmt;
 use granit_parser::Event;
 use thiserror::Error;
 
+use super::lines;
 use super::reader::{EntryError, Reader};
 use super::table::{BuildError, Builder, KeyTable};
 
@@ -39,6 +40,14 @@ impl KeyTable {
     /// # Errors
     /// The text is no such list, or an entry is invalid.
     pub fn parse(text: &str) -> Result<Self, KeyFileError> {
+        match lines::read(text).map(Builder::build) {
+            Some(Ok(table)) => Ok(table),
+            _ => Self::parse_yaml(text),
+        }
+    }
+
+    /// Reads a list of entries in any form.
+    pub(super) fn parse_yaml(text: &str) -> Result<Self, KeyFileError> {
         let (mut reader, mut builder) = (Reader::new(text), Builder::default());
         let mut errors = KeyFileError::default();
         if let Err(error) = reader.list(&mut builder, &mut errors) {

@@ -14,6 +14,8 @@ mod expiry;
 #[cfg(feature = "verify-api-key")]
 mod file;
 #[cfg(feature = "verify-api-key")]
+mod lines;
+#[cfg(feature = "verify-api-key")]
 mod reader;
 #[cfg(feature = "verify-api-key")]
 mod table;

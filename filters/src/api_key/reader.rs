@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use granit_parser::{Event, Parser, ScalarStyle, StrInput};
 use thiserror::Error;
 
+use super::entry::shown;
+
 /// Error of one entry. It never shows the value of a field that may be a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
@@ -67,11 +69,11 @@ impl<'t> Reader<'t> {
                     match self.next()? {
                         Event::Scalar(text, ..) => items.push(text),
                         Event::SequenceEnd => return Ok(Value::List(items)),
-                        _ => return Err(self.error(format!("`{name}` must be a list of texts"))),
+                        _ => return Err(self.error(format!("{} must be a list of texts", shown(name)))),
                     }
                 }
             }
-            _ => Err(self.error(format!("`{name}` must be a text or a list of texts"))),
+            _ => Err(self.error(format!("{} must be a text or a list of texts", shown(name)))),
         }
     }
 }

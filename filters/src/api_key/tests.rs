@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used)]
 
-use super::{ApiKey, KeyTable, hash};
+use proptest::prelude::*;
+
+use super::{ApiKey, KeyTable, hash, lines};
 
 const ALICE: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
 const BOB: &str = "81B637D8FCD2C6DA6359E6963113A1170DE795E4B725B84D1E0B4CFD9EC58CE9";
@@ -19,6 +21,43 @@ fn entries_are_found_by_the_hash_of_their_key() {
     assert_eq!(table.find(&hash(b"Test")), None, "keys have a case");
     assert!(KeyTable::parse("[]").unwrap().is_empty());
     assert_eq!(KeyTable::parse(&format!(r#"[{{"id": "a", "sha256": "{ALICE}"}}]"#)).unwrap().len(), 1, "JSON");
+}
+
+#[test]
+fn a_file_with_an_entry_in_each_line_is_read_without_the_yaml_parser() {
+    let entry = format!("- {{id: alice, sha256: {ALICE}, plan: null, expires: 2027-01-01T00:00:00Z, routes: [a, b]}}");
+    let text = format!("# Müller's keys\r\n{entry}\r\n\n# bob\n- {{id: bob, sha256: {BOB}}}");
+    let (table, of_yaml) = (lines::read(&text).unwrap().build().unwrap(), KeyTable::parse_yaml(&text).unwrap());
+    assert!(table.iter().eq(of_yaml.iter()) && table.len() == 2, "{table:?}");
+    for other in ["id: alice ", "id: 'alice'", "id: a, id: b", "id: a#b", "id: &a b", "id: -a", "id: a: b", "id: ~"] {
+        assert!(lines::read(&text.replace("id: alice", other)).is_none(), "{other}");
+    }
+    for text in
+        [format!(" {entry}"), format!("---\n{entry}"), format!("{entry} # a"), format!("{entry}\n  b"), String::new()]
+    {
+        assert!(lines::read(&text).is_none(), "{text}");
+    }
+}
+
+proptest! {
+    /// The reader of lines accepts no file that the YAML parser refuses or reads in another way.
+    #[test]
+    fn lines_are_read_as_the_yaml_parser_reads_them(
+        entries in prop::collection::vec(
+            ("(id|plan|expires|routes|disabled)", "[a-f0-9:./+_,\\[\\]{}#&*!|>'\"%@?~= -]{0,6}|null|true|2027-01-01", "[, #\r\n-]{0,3}|\n[#-] ?"),
+            1..4,
+        ),
+    ) {
+        let entry = |(at, (name, value, end)): (usize, &(String, String, String))| {
+            let id = if name == "id" { String::new() } else { format!("id: b{at}, ") };
+            format!("- {{{id}sha256: {}, {name}: {value}}}{end}\n", super::hex(&hash(&[at as u8])))
+        };
+        let text: String = entries.iter().enumerate().map(entry).collect();
+        if let Some(Ok(table)) = lines::read(&text).map(super::table::Builder::build) {
+            let of_yaml = KeyTable::parse_yaml(&text);
+            prop_assert!(of_yaml.is_ok_and(|of_yaml| of_yaml.iter().eq(table.iter())), "{}", text);
+        }
+    }
 }
 
 #[test]
@@ -51,6 +90,8 @@ fn an_invalid_file_is_refused_and_never_shows_a_key() {
         ("- {id: a, id: b, sha256: HASH}", "twice"),
         ("- {id: a, sha256: HASH}\n- {id: b, sha256: HASH}", "same `sha256`"),
         ("- {id: a, sha256: {SECRET: b}}", "`sha256` must be a text"),
+        ("- {id: a, SECRET: {a: b}}", "unknown field must be a text"),
+        ("- {id: a, SECRET: [[a]]}", "unknown field must be a list"),
         ("- {id: a, sha256: [SECRET", "not valid YAML"),
         ("- {id: a, sha256: *SECRET}", "not valid YAML"),
         ("- &k {id: a, sha256: HASH}\n- *k", "expected an entry"),
@@ -62,6 +103,15 @@ fn an_invalid_file_is_refused_and_never_shows_a_key() {
     let many = KeyTable::parse(&"- {id: a}\n".repeat(9)).unwrap_err();
     assert_eq!((many.errors.len(), many.more), (5, 4));
     assert_eq!(many.errors[4].line, 5);
+}
+
+#[test]
+fn an_entry_with_many_unknown_fields_is_refused_at_once() {
+    let fields: String = (0..100_000).map(|field| format!(", f{field}: 1")).collect();
+    let started = std::time::Instant::now();
+    assert!(KeyTable::parse(&format!("- {{id: a{fields}}}")).unwrap_err().to_string().contains("unknown field"));
+    // A comparison of each field with all others takes more than a minute without optimization.
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
 #[test]
