@@ -141,6 +141,23 @@ fn known_keys_go_on_for_a_while_without_redis_and_others_get_503() {
 }
 
 #[test]
+fn a_key_of_another_type_in_place_of_the_hash_refuses_no_key_as_unknown() {
+    let redis = Redis::start();
+    set(&redis, ALICE, &json!({"id": "alice"}));
+    let gateway = start(&redis, ", cache: 1ms");
+    assert_eq!(status(&gateway, ALICE), 200);
+    redis.query::<i64>(&["DEL", "keys"]).unwrap();
+    redis.query::<()>(&["SET", "keys", "x"]).unwrap();
+    for _ in 0..20 {
+        assert_eq!((status(&gateway, ALICE), status(&gateway, BOB)), (200, 503));
+    }
+    gateway.logged("WRONGTYPE");
+    assert_eq!(gateway.metric("tollgate_breaker_state", &[]), 0.0, "limits need not go on without Redis");
+    redis.query::<i64>(&["DEL", "keys"]).unwrap();
+    eventually("there is no key", || (status(&gateway, ALICE), status(&gateway, BOB)) == (401, 401));
+}
+
+#[test]
 fn the_admin_port_lists_keys_and_disables_those_in_redis() {
     let redis = Redis::start();
     set(&redis, ALICE, &json!({"id": "alice", "plan": "gold", "expires": "2099-01-01T00:00:00Z"}));

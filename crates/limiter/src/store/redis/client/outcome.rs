@@ -114,6 +114,7 @@ impl Request {
             self.node.breaker.record_success();
             let detail = match kind {
                 StoreError::NoPerm => Some(describe(error)),
+                StoreError::Other if error.code() == Some("WRONGTYPE") => Some(describe(error)),
                 StoreError::ClusterDown if !self.client.topology.is_cluster() => {
                     Some("the server belongs to a cluster: list its nodes under `redis.cluster.nodes`".into())
                 }

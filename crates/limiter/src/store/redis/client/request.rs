@@ -105,8 +105,8 @@ impl Request {
         self.client.context.stats.failures.record(StoreError::Timeout);
     }
 
-    /// Sends `cmd` and waits for a reply that `read` understands. With `script`, `cmd` is its `EVALSHA`. Without one, a key of
-    /// the wrong type is not a failure of Redis: it reads as [`Value::Nil`].
+    /// Sends `cmd` and waits for a reply that `read` understands. With `script`, `cmd` is its `EVALSHA`. A hash of plans that has
+    /// another type reads as [`Value::Nil`]: no key has a plan.
     pub(crate) async fn run<T>(
         mut self,
         script: Option<&Script>,
@@ -115,7 +115,9 @@ impl Request {
     ) -> Result<T, Unanswered> {
         let started = Instant::now();
         let reply = match timeout_at(self.deadline, self.send(script, cmd)).await {
-            Ok(Err(RequestError::Redis(error))) if script.is_none() && error.code() == Some("WRONGTYPE") => {
+            Ok(Err(RequestError::Redis(error)))
+                if self.operation == Operation::Plan && error.code() == Some("WRONGTYPE") =>
+            {
                 Ok(Ok(Value::Nil))
             }
             reply => reply,
