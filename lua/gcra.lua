@@ -105,7 +105,7 @@ if stored then
     step0, rem0 = tonumber(step0) or 0, tonumber(rem0) or 0
     if rate0 and rate0 > 0 and units0 > 0 and tick0 > 0 then
       -- `owed` at the last refill `at`, and `line` now, as if the bucket refilled continuously since.
-      local at, line = now, nil
+      local clock, at, line = now, now, nil
       if step0 > 0 then
         local steps = math.ceil((full_at - now) / step0)
         at = full_at - steps * step0
@@ -119,7 +119,7 @@ if stored then
       local limit = math.min(bound0 * units0, most)
       if line > limit then
         -- The clock was set back.
-        owed, line, at, anchor = limit, limit, now, true
+        owed, line, at, anchor = limit, limit, clock, true
       end
       if owed > 0 then
         bound = bound0
@@ -138,19 +138,19 @@ if stored then
             local into = (owed - owed % units0) / units0 * units + (part > MOST and units or math.ceil(part / down))
             local max, in_steps = rate == 1 and 4503599627370496 or MOST, step or step0 > 0
             local same = tick0 == tick and (tick == 1 or not in_steps)
-            if not same and not step and now % tick ~= 0 then into = into + rate end
+            if not same and not step and clock % tick ~= 0 then into = into + rate end
             same = same and rate0 * up <= MOST and rate0 * up == rate * down
             if not in_steps and (into > max or same and not exact and burst * units0 <= most) then
               -- The same rate, or too many units: go on in the units of the last writer.
               rate, units, tick, tag = rate0, units0, tick0, false
-              base, per, every, capacity = now - now % tick, rate, tick, math.min(burst * units, most)
+              base, per, every, capacity = clock - clock % tick, rate, tick, math.min(burst * units, most)
             else
               owed, anchor = into < max and into or max, anchor or not (same and exact)
             end
           end
           if step then
             -- Steps of another rule, or none: the refill since the last step of this rule is still to come.
-            owed = (like and line or owed) + math.ceil((now - base) / tick) * rate
+            owed = (like and line or owed) + math.ceil((clock - base) / tick) * rate
             anchor = owed > 0
           end
         end

@@ -95,8 +95,7 @@ end
 -- The last refill, the units of one, and the time between two.
 local base, per, every, step = now - now % tick, rate, tick, ARGV[8] and tonumber(ARGV[7])
 local capacity, bound, spring = burst * units, burst, false
--- The margin of 10 ms is for a bucket that fills in just under a whole second: the server's expiry clock counts
--- milliseconds and may lag behind its TIME.
+-- The margin of 10 ms: the server's expiry clock counts milliseconds and may lag behind its TIME.
 local ttl = capacity / rate * tick / MILLION
 ttl = ttl < 1.01 and ttl + 1.01 or 2 * ttl
 local tag = format('%02d%s%02d%s', #ARGV[2], ARGV[2], #ARGV[1], ARGV[1])
@@ -145,15 +144,8 @@ if tokens and tokens > -9007199254 and tokens <= MOST then
     burst0, rate0, units0, tick0 = numbers[1], numbers[2] or rate, numbers[3] or MILLION, numbers[4] or 1
     rest0, bound0, step0 = numbers[5], numbers[6] or burst0, numbers[7] or 0
   end
-  local level
-  if units0 == MILLION and not rest0 then
-    local part = tokens % 1 * MILLION + 0.5
-    level = (tokens - tokens % 1) * MILLION + part - part % 1
-  else
-    local part = rest0 or tokens % 1 * units0
-    level = (tokens - tokens % 1) * units0 + part - part % 1
-  end
-  owed = burst0 * units0 - level
+  local part = rest0 or tokens % 1 * units0 + (units0 == MILLION and 0.5 or 0)
+  owed = burst0 * units0 - ((tokens - tokens % 1) * units0 + part - part % 1)
   if was == '' and owed > capacity then
     -- Written by Spring: a negative balance is debt as well.
     bound0 = math.ceil(owed / units0)

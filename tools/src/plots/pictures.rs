@@ -4,8 +4,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use tollgate_limiter::rule::{
-    Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, Quota, Rule, SlidingWindowCounter, SlidingWindowLog,
-    TokenBucket,
+    Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, Quota, Refill, Rule, SlidingWindowCounter,
+    SlidingWindowLog, TokenBucket,
 };
 
 use super::chart::Chart;
@@ -32,10 +32,13 @@ fn around_edges() -> Vec<u64> {
 pub(crate) fn token_bucket() -> Drawn {
     let end_ms = 18_000;
     let trace = run(&Rule::TokenBucket(TokenBucket::per_second(2, 10)?), &bursts(), end_ms)?;
+    let in_steps = TokenBucket::new(10, Duration::from_secs(5), 10)?.with_refill(Refill::Interval)?;
+    let in_steps = run(&Rule::TokenBucket(in_steps), &bursts(), end_ms)?;
     let mut chart = Chart::new(
         "token-bucket: 2 tokens per second, burst 10",
         "Of 14 requests at 1 s the first 10 are admitted. From 3 s to 8 s requests arrive at 4 per second and are \
-         admitted at 2 per second once the refilled tokens are used. After idle time the bucket is full and 10 of 14 pass.",
+         admitted at 2 per second once the refilled tokens are used. After idle time the bucket is full and 10 of 14 pass. \
+         With refill: interval, 10 tokens are added at once, 5 s after the first request.",
         end_ms,
     );
     chart.legend("admitted", "denied (429)");
@@ -45,6 +48,9 @@ pub(crate) fn token_bucket() -> Drawn {
     let total = chart.panel("admitted so far, and the bound: burst + rate × time", 90.0, 50.0);
     chart.line(&total, "b", &[(1_000, 0.0), (1_000, 10.0), (end_ms, 44.0)]);
     chart.line(&total, "l", &trace.admitted().steps());
+    chart.requests("requests with refill: interval, 10 tokens per 5 s", &in_steps.events);
+    let left = chart.panel("tokens remaining with refill: interval", 70.0, 10.0);
+    chart.line(&left, "l", &in_steps.left.steps());
     Ok(chart.finish(2, SECONDS))
 }
 

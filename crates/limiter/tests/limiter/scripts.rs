@@ -80,6 +80,20 @@ impl Shown {
     }
 }
 
+/// A script is one file that `redis-cli --eval` runs as it is, so two scripts repeat what they share.
+#[test]
+fn both_token_buckets_find_the_debt_of_another_rule_by_the_same_lines() {
+    let scripts = all();
+    let [bucket, gcra] = ["token_bucket.lua", "gcra.lua"].map(|name| {
+        let text = &scripts.iter().find(|script| script.name == name).unwrap().text;
+        let lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with("local most = "));
+        let lines: Vec<_> = lines.take_while(|line| !line.starts_with("if step then owed = math.min(")).collect();
+        assert!(lines.len() > 30, "{name}: {lines:?}");
+        lines
+    });
+    assert_eq!(bucket, gcra);
+}
+
 #[test]
 fn the_example_in_each_header_runs_and_replies_as_described() {
     let server = RedisServer::start();
