@@ -129,6 +129,23 @@ fn rate_limit_headers_of_upstreams_stay_or_are_replaced() {
 }
 
 #[test]
+fn rate_limit_fields_in_trailers_of_upstreams_are_removed_too() {
+    let upstream = Upstream::start(|_| {
+        b"HTTP/1.1 200 OK\r\nTrailer: X-RateLimit-Remaining, X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-RateLimit-Remaining: 7\r\nX-Sum: 42\r\n\r\n".to_vec()
+    });
+    let trailers = |argument: &str| {
+        let filters = format!(
+            "[{{name: RequestRateLimiter, args: {{key-resolver: route, replenish-rate: 1, burst-capacity: 5{argument}}}}}]"
+        );
+        let gateway = Gateway::filtering(&upstream.uri(), &filters);
+        let answer = gateway.connect().request("GET", "/", &[("TE", "trailers")], b"");
+        answer.trailers.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+    };
+    assert_eq!(trailers(""), ["x-ratelimit-remaining", "x-sum"]);
+    assert_eq!(trailers(", upstream-headers: replace"), ["x-sum"]);
+}
+
+#[test]
 fn a_limiter_that_replaces_headers_of_upstreams_keeps_those_of_other_limiters() {
     let upstream = Upstream::start(|_| response(200, &[("X-RateLimit-Remaining", "7")], b"ok"));
     let limiter = |argument: &str| {

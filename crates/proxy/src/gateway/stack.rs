@@ -5,7 +5,8 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use http::{Request, Response};
+use http::{HeaderMap, Request, Response};
+use http_body_util::BodyExt as _;
 use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, SlotBody};
 use tollgate_filters::context::TargetUri;
 use tollgate_filters::edit::{Edit, EditLayer};
@@ -136,7 +137,7 @@ fn stack(
     }
 }
 
-/// Removes rate limit headers from the responses of `innermost`, if a limiter of `filters` replaces them.
+/// Removes rate limit headers from the responses of `innermost` and their trailers, if a limiter of `filters` replaces them.
 fn without_limits_of_upstream(filters: &[Filter], innermost: SharedService) -> SharedService {
     let replaced: Vec<_> = filters
         .iter()
@@ -149,8 +150,20 @@ fn without_limits_of_upstream(filters: &[Filter], innermost: SharedService) -> S
     }
     let replaced: Rc<[_]> = replaced.into();
     SharedService::new(MapResponse::new(innermost, move |mut response: Response<Body>| {
-        remove_fields(response.headers_mut(), |name| replaced.iter().any(|names| names.contains(name)));
-        response
+        let replaced = Rc::clone(&replaced);
+        let remove = move |fields: &mut HeaderMap| {
+            remove_fields(fields, |name| replaced.iter().any(|names| names.contains(name)));
+        };
+        remove(response.headers_mut());
+        if response.body().whole().is_some() {
+            return response;
+        }
+        response.map(|body| {
+            Body::boxed(body.map_frame(move |mut frame| {
+                frame.trailers_mut().map(&remove);
+                frame
+            }))
+        })
     }))
 }
 
