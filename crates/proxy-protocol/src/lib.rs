@@ -14,6 +14,7 @@
 //! # Ok::<(), tollgate_proxy_protocol::HeaderError>(())
 //! ```
 
+mod address;
 mod v1;
 mod v2;
 

@@ -1,4 +1,6 @@
 #![allow(clippy::unwrap_used)]
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
 use proptest::prelude::*;
 
 use super::*;
@@ -215,6 +217,24 @@ fn other_protocols_are_recognized_by_their_first_bytes() {
 }
 
 proptest! {
+    /// Addresses are those that the standard library accepts.
+    #[test]
+    fn addresses_are_those_of_the_standard_library(
+        address in "[0-9a-fA-F]{1,5}(:[0-9a-f]{0,4}){0,8}|(1?[0-9]{1,2}[.]){2,4}[0-9]{0,3}|([0-9a-f]{0,2}:){1,7}(25[4-6]|[0-9])([.][0-9]{1,2}){3}|[0-9a-f:.]{0,12}",
+        is_source in any::<bool>(),
+    ) {
+        for (family, other, expected) in [
+            ("TCP4", "192.0.2.1", address.parse::<Ipv4Addr>().ok().map(IpAddr::from)),
+            ("TCP6", "2001:db8::1", address.parse::<Ipv6Addr>().ok().map(IpAddr::from)),
+        ] {
+            let (from, to) = if is_source { (&*address, other) } else { (other, &*address) };
+            let line = format!("PROXY {family} {from} {to} 1 2\r\n");
+            let source = parse(line.as_bytes()).ok().flatten().and_then(|header| header.source);
+            let source_ip = expected.map(|ip| if is_source { ip.to_canonical() } else { other.parse().unwrap() });
+            prop_assert_eq!(source, source_ip.map(|ip| SocketAddr::new(ip, 1)), "{}", line);
+        }
+    }
+
     /// The result does not depend on how the bytes arrive, nor on the bytes behind the header.
     #[test]
     fn each_split_gives_the_same_header(

@@ -247,23 +247,31 @@ pub(super) async fn wait_for_client<T>(
     open: &OpenConnection,
     timeout: Duration,
 ) -> io::Result<T> {
-    let mut grace = None;
-    let mut bytes = pin!(tokio::time::timeout(timeout, bytes));
-    let mut watched = false;
-    open.set_idle(true);
+    let (mut bytes, mut timer, mut grace) = (pin!(bytes), pin!(None), None);
+    // The task keeps its waker: it is woken at each stage of a shutdown from now on.
+    poll_fn(|cx| {
+        open.watch(cx);
+        Poll::Ready(())
+    })
+    .await;
     let received = poll_fn(|cx| {
-        if !std::mem::replace(&mut watched, true) {
-            open.watch(cx);
+        if let Poll::Ready(received) = bytes.as_mut().poll(cx) {
+            return Poll::Ready(received);
         }
-        match bytes.as_mut().poll(cx) {
-            Poll::Ready(Ok(received)) => Poll::Ready(received),
-            Poll::Ready(Err(_)) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending if open.is_evicted() => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
-            Poll::Pending if open.stage() == DrainStage::Closing => {
-                let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_GRACE)));
-                grace.as_mut().poll(cx).map(|()| Err(io::ErrorKind::ConnectionAborted.into()))
-            }
-            Poll::Pending => Poll::Pending,
+        // Bytes that have arrived cost no timer and no place among the idle connections.
+        if timer.is_none() {
+            timer.set(Some(sleep(timeout)));
+            open.set_idle(true);
+        }
+        if timer.as_mut().as_pin_mut().is_some_and(|timer| timer.poll(cx).is_ready()) {
+            Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+        } else if open.is_evicted() {
+            Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
+        } else if open.stage() == DrainStage::Closing {
+            let grace = grace.get_or_insert_with(|| Box::pin(sleep(CLOSING_GRACE)));
+            grace.as_mut().poll(cx).map(|()| Err(io::ErrorKind::ConnectionAborted.into()))
+        } else {
+            Poll::Pending
         }
     })
     .await;

@@ -52,8 +52,7 @@ pub(super) async fn receive(
     if let Some(received) = arrived(stream, peer, protocol) {
         return received;
     }
-    // Boxed, so that connections with a header that has arrived take no space for the wait.
-    Box::pin(wait(stream, peer, protocol, open)).await
+    wait(stream, peer, protocol, open).await
 }
 
 /// Reads a header that has arrived. Returns `None` if more bytes are needed.
