@@ -15,6 +15,7 @@ COMMON = ["ConfigMap", "Deployment", "NetworkPolicy", "Service", "Service", "Ser
 REPLICAS = ["HorizontalPodAutoscaler", "PodDisruptionBudget"]
 KINDS = {
     "memory": COMMON,
+    "volume": [*COMMON, "PersistentVolumeClaim"],
     "redis": [*COMMON, *REPLICAS, "Deployment", "NetworkPolicy", "Service"],
     "redis-cluster": [*COMMON, *REPLICAS],
 }
@@ -55,6 +56,18 @@ def user(pod):
     return pod["securityContext"]["runAsUser"]
 
 
+def check_state_file(deployment):
+    """Checks that buckets are kept on a volume that the process can write to, and that no second pod waits for."""
+    pod = deployment["spec"]["template"]["spec"]
+    [container] = [found for found in pod["containers"] if found["name"] == "tollgate"]
+    [file] = [argument.partition("=")[2] for argument in container["args"] if argument.startswith("--memory.state-file=")]
+    [mount] = [mount for mount in container["volumeMounts"] if mount["mountPath"] == str(pathlib.PurePath(file).parent)]
+    [volume] = [volume for volume in pod["volumes"] if volume["name"] == mount["name"]]
+    assert "persistentVolumeClaim" in volume and not mount.get("readOnly"), volume
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"], pod["securityContext"]
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}, deployment["spec"]["strategy"]
+
+
 def check_references(resources):
     """Checks that selectors select pods, and that names of ports and ConfigMaps exist."""
     by_kind = lambda kind: [resource for resource in resources if resource["kind"] == kind]
@@ -83,7 +96,11 @@ def check_references(resources):
         # The job that the alerting rules name.
         assert service["metadata"]["labels"][monitor["spec"]["jobLabel"]] == "tollgate"
     names = {config_map["metadata"]["name"] for config_map in by_kind("ConfigMap")}
-    mounted = {volume["configMap"]["name"] for pod in pods for volume in pod["spec"].get("volumes", [])}
+    volumes = [volume for pod in pods for volume in pod["spec"].get("volumes", [])]
+    mounted = {volume["configMap"]["name"] for volume in volumes if "configMap" in volume}
+    claims = {claim["metadata"]["name"] for claim in by_kind("PersistentVolumeClaim")}
+    claimed = {volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume}
+    assert claims == claimed, (claims, claimed)
     assert names == mounted, (names, mounted)
     assert all(name.startswith("tollgate-") for name in names), "a changed file must be a new ConfigMap"
 
@@ -114,6 +131,8 @@ def check_overlay(overlay, tollgate):
     for resource in resources:
         if resource["kind"] == "Deployment":
             check_pod(resource["spec"]["template"]["spec"], config)
+            if overlay.name == "volume":
+                check_state_file(resource)
     check_references(resources)
     print(f"{overlay.name}: {len(resources)} resources")
 
