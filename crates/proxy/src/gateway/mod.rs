@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use http::header::{EXPECT, ORIGIN};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, StatusCode, Version};
+use http::{Method, Request, StatusCode, Version};
 use http_body::Body as _;
 use tokio::time::Instant;
 use tollgate_filters::context::{HasBody, RequestContext, UpgradeRequested};
@@ -54,7 +54,7 @@ use crate::http::failure::Failure;
 use crate::http::handler::{ConnectionInfo, Handler};
 use crate::http::request_id::RequestId;
 use crate::http::service::ResponseFuture;
-use crate::instrumentation::access_log::{AccessLog, Details, LogLine};
+use crate::instrumentation::access_log::{AccessLog, Details, LogLine, Target};
 use crate::instrumentation::metrics::RouteMetrics;
 use crate::instrumentation::record::{Record, RecordedBody};
 use crate::instrumentation::traces::request::RequestTrace;
@@ -136,7 +136,7 @@ impl Gateway {
         }
         if let Some(log) = &self.access_log {
             let request_id = record.request_id().map(RequestId::value);
-            let mut line = LogLine::start(head, connection, request_id, log.has_details());
+            let mut line = log.start(head, connection, request_id);
             if let Some(keys) = &generation.config.api_keys {
                 line.mask(&keys.settings);
             }
@@ -283,7 +283,7 @@ impl Handler for Gateway {
         record.answered(status, Some("unreadable-head"));
         if let Some(log) = &self.access_log {
             let version = if connection.http1 { Version::HTTP_11 } else { Version::HTTP_2 };
-            let mut line = LogLine::new(connection.peer.ip(), "-", version, &HeaderMap::new());
+            let mut line = LogLine::new(connection.peer.ip(), Target::Text("-".into()), version);
             line.details = log.has_details().then(|| Details {
                 tls: connection.tls_version,
                 proxy_header: connection.proxy_header.clone(),

@@ -1,5 +1,6 @@
 //! Request ids: one id for a request in the logs of client, gateway and upstream.
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 /// Longest id that is taken from a proxy.
@@ -40,15 +41,23 @@ fn acceptable<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h Heade
     is_acceptable.then_some(only)
 }
 
-fn random() -> HeaderValue {
+/// Two digits of each byte in hexadecimal.
+static HEX: [[u8; 2]; 256] = {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut bits = fastrand::u128(..);
-    let digits: [u8; 32] = std::array::from_fn(|_| {
-        let digit = DIGITS[(bits % 16) as usize];
-        bits /= 16;
-        digit
-    });
-    HeaderValue::from_bytes(&digits).unwrap_or_else(|_| HeaderValue::from_static("0"))
+    let mut digits = [[0; 2]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        digits[byte] = [DIGITS[byte / 16], DIGITS[byte % 16]];
+        byte += 1;
+    }
+    digits
+};
+
+fn random() -> HeaderValue {
+    let mut digits = [0; 32];
+    digits.copy_from_slice(fastrand::u128(..).to_ne_bytes().map(|byte| HEX[usize::from(byte)]).as_flattened());
+    // A copy for the log and for the upstream is a reference to these bytes, without an allocation of its own.
+    HeaderValue::from_maybe_shared(Bytes::from_owner(digits)).unwrap_or_else(|_| HeaderValue::from_static("0"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::uri::PathAndQuery;
 use http::{Method, StatusCode, Uri};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::Instant;
@@ -17,7 +16,7 @@ use crate::http::facts::RequestFacts;
 use crate::http::failure::Failure;
 use crate::http::handler::ResponseBody;
 use crate::http::request_id::RequestId;
-use crate::instrumentation::access_log::{AccessLog, Completion, Details, LogLine};
+use crate::instrumentation::access_log::{AccessLog, Completion, Details, LogLine, Target};
 use crate::instrumentation::metrics::RouteMetrics;
 use crate::instrumentation::traces::request::RequestTrace;
 use tollgate_filters::api_key::Settings;
@@ -39,10 +38,10 @@ pub struct Record {
     method: Method,
     status: u16,
     sent_bytes: u64,
-    log: Option<(Rc<AccessLog>, Box<LogLine>)>,
+    log: Option<(Rc<AccessLog>, LogLine)>,
     failure: Option<&'static str>,
     is_counted: bool,
-    request_id: Option<Box<RequestId>>,
+    request_id: Option<RequestId>,
     trace: Option<Arc<RequestTrace>>,
 }
 
@@ -89,17 +88,17 @@ impl Record {
 
     /// Sets the request id.
     pub fn identified(&mut self, id: RequestId) {
-        self.request_id = Some(Box::new(id));
+        self.request_id = Some(id);
     }
 
     /// Request id; `None` if requests have none.
     #[must_use]
     pub fn request_id(&self) -> Option<&RequestId> {
-        self.request_id.as_deref()
+        self.request_id.as_ref()
     }
 
     /// Writes `line` to `log` at the end of the request.
-    pub fn logged(&mut self, log: Rc<AccessLog>, line: Box<LogLine>) {
+    pub fn logged(&mut self, log: Rc<AccessLog>, line: LogLine) {
         self.log = Some((log, line));
     }
 
@@ -111,7 +110,7 @@ impl Record {
     /// Sets the target in normal form.
     pub fn normalized(&mut self, target: &Uri, keys: Option<&Settings>) {
         if let Some((_, line)) = &mut self.log {
-            line.target = target.path_and_query().map_or("/", PathAndQuery::as_str).into();
+            line.target = Target::of(target);
             if let Some(keys) = keys {
                 line.mask(keys);
             }
@@ -248,7 +247,7 @@ impl Drop for Record {
         if let Some((log, line)) = self.log.take() {
             let Self { method, status, sent_bytes, failure: reason, .. } = self;
             log.write(
-                &line,
+                line,
                 &Completion { method, status: *status, sent_bytes: *sent_bytes, duration, reason: *reason },
             );
         }

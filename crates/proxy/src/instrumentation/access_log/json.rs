@@ -5,30 +5,36 @@ use std::time::Duration;
 use http::{HeaderValue, Version};
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
-use super::text::{FormattedTime, address, milliseconds, number, padded, quoted, quoted_text};
+use super::text::{FormattedTime, address, digits, milliseconds, number, quoted};
 use crate::http::facts::LimiterFacts;
 use crate::instrumentation::access_log::{Completion, Details, LogLine};
 use tollgate_telemetry::key_display;
 
 const DAY_SECONDS: u64 = 86_400;
 
+/// Start of a field: a comma, its name and a colon.
+macro_rules! label {
+    ($name:literal) => {
+        concat!(",\"", $name, "\":")
+    };
+}
+
 /// Writes `time` since the Unix epoch as RFC 3339 with microseconds.
-fn write_time(out: &mut String, date: &mut FormattedTime, time: Duration) {
+fn write_time(out: &mut Vec<u8>, date: &mut FormattedTime, time: Duration) {
     let second = time.as_secs() % DAY_SECONDS;
-    out.push_str(date.of(time.as_secs() - second, "%Y-%m-%dT"));
-    padded(out, second / 3600, 2);
-    out.push(':');
-    padded(out, second / 60 % 60, 2);
-    out.push(':');
-    padded(out, second % 60, 2);
-    out.push('.');
-    padded(out, time.subsec_micros().into(), 6);
-    out.push('Z');
+    put(out, date.of(time.as_secs() - second, "%Y-%m-%dT"));
+    let parts = [second / 3600, second / 60 % 60, second % 60];
+    for (part, end) in parts.into_iter().zip([b':', b':', b'.']) {
+        let [tens, ones] = digits(part);
+        out.extend_from_slice(&[tens, ones, end]);
+    }
+    out.extend_from_slice(&digits::<6>(time.subsec_micros().into()));
+    out.push(b'Z');
 }
 
 /// Writes the line of a request that ended at `ended` since the Unix epoch.
 pub(super) fn write(
-    out: &mut String,
+    out: &mut Vec<u8>,
     date: &mut FormattedTime,
     ended: Duration,
     line: &LogLine,
@@ -36,95 +42,94 @@ pub(super) fn write(
 ) {
     let none = Details::default();
     let details = line.details.as_ref().unwrap_or(&none);
-    out.push_str("{\"time\":\"");
+    put(out, "{\"time\":\"");
     write_time(out, date, ended.saturating_sub(completion.duration));
-    out.push_str("\",\"client\":\"");
+    put(out, "\",\"client\":\"");
     address(out, line.client);
-    out.push('"');
-    field(out, "host", details.host.as_ref());
-    text(out, "method", completion.method.as_str());
-    text(out, "target", &line.target);
-    text(out, "protocol", protocol(line.version));
-    optional(out, "tls", details.tls);
-    optional(out, "client_subject", details.client_subject.as_deref());
+    out.push(b'"');
+    field(out, label!("host"), details.host.as_ref());
+    text(out, label!("method"), completion.method.as_str());
+    text(out, label!("target"), line.target.as_str());
+    put(out, protocol(line.version));
+    optional(out, label!("tls"), details.tls);
+    optional(out, label!("client_subject"), details.client_subject.as_deref());
     if let Some(header) = &details.proxy_header {
-        bytes(out, "unique_id", header.unique_id.as_deref());
-        bytes(out, "vpc_endpoint_id", header.vpc_endpoint_id.as_deref());
+        bytes(out, label!("unique_id"), header.unique_id.as_deref());
+        bytes(out, label!("vpc_endpoint_id"), header.vpc_endpoint_id.as_deref());
     }
-    integer(out, "status", completion.status);
-    optional(out, "reason", completion.reason);
-    optional(out, "detail", details.detail.as_deref());
-    integer(out, "bytes", completion.sent_bytes);
-    integer(out, "received_bytes", details.upload.as_ref().map_or(0, |upload| upload.bytes()));
-    time(out, "duration_ms", Some(completion.duration));
-    field(out, "request_id", details.request_id.as_ref());
+    integer(out, label!("status"), completion.status);
+    optional(out, label!("reason"), completion.reason);
+    optional(out, label!("detail"), details.detail.as_deref());
+    integer(out, label!("bytes"), completion.sent_bytes);
+    integer(out, label!("received_bytes"), details.upload.as_ref().map_or(0, |upload| upload.bytes()));
+    time(out, label!("duration_ms"), Some(completion.duration));
+    field(out, label!("request_id"), details.request_id.as_ref());
     if let Some(traceparent) = &details.traceparent {
-        optional(out, "trace_id", traceparent.to_str().ok().and_then(|value| value.get(3..35)));
+        optional(out, label!("trace_id"), traceparent.to_str().ok().and_then(|value| value.get(3..35)));
     }
-    optional(out, "route", line.route.as_deref());
+    optional(out, label!("route"), line.route.as_deref());
     if line.is_degraded {
-        out.push_str(",\"degraded\":true");
+        put(out, ",\"degraded\":true");
     }
     if let Some(facts) = &details.facts {
         limiter(out, &facts.limiter);
         let upstream = &facts.upstream;
-        field(out, "endpoint", upstream.endpoint.as_ref());
-        time(out, "connect_ms", upstream.connect);
-        time(out, "response_ms", upstream.response);
+        field(out, label!("endpoint"), upstream.endpoint.as_ref());
+        time(out, label!("connect_ms"), upstream.connect);
+        time(out, label!("response_ms"), upstream.response);
         if let retries @ 1.. = upstream.attempts.saturating_sub(1) {
-            integer(out, "retries", retries);
+            integer(out, label!("retries"), retries);
         }
     }
-    field(out, "referer", line.referer.as_ref());
-    field(out, "user_agent", line.user_agent.as_ref());
-    out.push_str("}\n");
+    field(out, label!("referer"), line.referer.as_ref());
+    field(out, label!("user_agent"), line.user_agent.as_ref());
+    put(out, "}\n");
 }
 
 /// Writes the verdict on the request and the decisions behind it.
-fn limiter(out: &mut String, facts: &LimiterFacts) {
-    optional(out, "verdict", facts.verdict().map(VerdictKind::as_str));
+fn limiter(out: &mut Vec<u8>, facts: &LimiterFacts) {
+    optional(out, label!("verdict"), facts.verdict().map(VerdictKind::as_str));
     if let Some(decision) = facts.deciding() {
         if let Some(check) = decision.checks.get(decision.strictest) {
-            text(out, "rule", &check.rule);
-            optional(out, "plan", facts.plan());
-            name(out, "key");
+            text(out, label!("rule"), &check.rule);
+            optional(out, label!("plan"), facts.plan());
+            put(out, label!("key"));
             quoted(out, &key_display::shown_bytes(&check.key));
         }
         if let Some(remaining) = decision.remaining {
-            integer(out, "remaining", remaining);
+            integer(out, label!("remaining"), remaining);
         }
     }
     let checks = || facts.decisions.iter().flat_map(|decision| &decision.checks);
     if checks().nth(1).is_some() {
-        list(out, "keys", '{', '}', checks(), |out, check| {
-            quoted_text(out, &check.rule);
-            out.push(':');
+        list(out, label!("keys"), [b'{', b'}'], checks(), |out, check| {
+            quoted(out, check.rule.as_bytes());
+            out.push(b':');
             quoted(out, &key_display::shown_bytes(&check.key));
         });
     }
     if facts.observed().next().is_some() {
-        list(out, "observed", '[', ']', facts.observed(), |out, rule| quoted_text(out, rule));
+        list(out, label!("observed"), [b'[', b']'], facts.observed(), |out, rule| quoted(out, rule.as_bytes()));
     }
     let decided = || facts.decisions.iter().filter(|decision| decision.decided_us > 0);
     if decided().next().is_some() {
-        list(out, "decided_us", '[', ']', decided(), |out, decision| number(out, decision.decided_us));
+        list(out, label!("decided_us"), [b'[', b']'], decided(), |out, decision| number(out, decision.decided_us));
     }
     if decided().any(|decision| decision.order > 0) {
-        list(out, "decided_order", '[', ']', decided(), |out, decision| number(out, decision.order));
+        list(out, label!("decided_order"), [b'[', b']'], decided(), |out, decision| number(out, decision.order));
     }
 }
 
 fn list<T>(
-    out: &mut String,
+    out: &mut Vec<u8>,
     label: &str,
-    open: char,
-    close: char,
+    [open, close]: [u8; 2],
     items: impl Iterator<Item = T>,
-    write: impl Fn(&mut String, T),
+    write: impl Fn(&mut Vec<u8>, T),
 ) {
-    name(out, label);
+    put(out, label);
     for (index, item) in items.enumerate() {
-        out.push(if index == 0 { open } else { ',' });
+        out.push(if index == 0 { open } else { b',' });
         write(out, item);
     }
     out.push(close);
@@ -132,48 +137,47 @@ fn list<T>(
 
 fn protocol(version: Version) -> &'static str {
     match version {
-        Version::HTTP_10 => "HTTP/1.0",
-        Version::HTTP_2 => "HTTP/2.0",
-        _ => "HTTP/1.1",
+        Version::HTTP_10 => r#","protocol":"HTTP/1.0""#,
+        Version::HTTP_2 => r#","protocol":"HTTP/2.0""#,
+        _ => r#","protocol":"HTTP/1.1""#,
     }
 }
 
-fn name(out: &mut String, name: &str) {
-    out.push_str(",\"");
-    out.push_str(name);
-    out.push_str("\":");
+#[inline]
+fn put(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(text.as_bytes());
 }
 
-fn integer(out: &mut String, label: &str, value: impl itoa::Integer) {
-    name(out, label);
+fn integer(out: &mut Vec<u8>, label: &str, value: impl itoa::Integer) {
+    put(out, label);
     number(out, value);
 }
 
-fn text(out: &mut String, label: &str, value: &str) {
-    name(out, label);
-    quoted_text(out, value);
+fn text(out: &mut Vec<u8>, label: &str, value: &str) {
+    put(out, label);
+    quoted(out, value.as_bytes());
 }
 
-fn optional(out: &mut String, label: &str, value: Option<&str>) {
+fn optional(out: &mut Vec<u8>, label: &str, value: Option<&str>) {
     if let Some(value) = value {
         text(out, label, value);
     }
 }
 
-fn field(out: &mut String, label: &str, value: Option<&HeaderValue>) {
+fn field(out: &mut Vec<u8>, label: &str, value: Option<&HeaderValue>) {
     bytes(out, label, value.map(HeaderValue::as_bytes));
 }
 
-fn bytes(out: &mut String, label: &str, value: Option<&[u8]>) {
+fn bytes(out: &mut Vec<u8>, label: &str, value: Option<&[u8]>) {
     if let Some(value) = value {
-        name(out, label);
+        put(out, label);
         quoted(out, value);
     }
 }
 
-fn time(out: &mut String, label: &str, value: Option<Duration>) {
+fn time(out: &mut Vec<u8>, label: &str, value: Option<Duration>) {
     if let Some(value) = value {
-        name(out, label);
+        put(out, label);
         milliseconds(out, value);
     }
 }
@@ -181,7 +185,7 @@ fn time(out: &mut String, label: &str, value: Option<Duration>) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use http::{HeaderMap, Method, header};
+    use http::Method;
 
     use std::rc::Rc;
 
@@ -189,12 +193,14 @@ mod tests {
     use crate::http::facts::{CheckedRule, LimiterLabels, RuleVerdict, StoreDecision};
     use crate::http::facts::{RequestFacts, UpstreamFacts};
     use crate::http::proxy_header::ProxyHeader;
+    use crate::instrumentation::access_log::Target;
     use crate::instrumentation::access_log::fields::FIELDS;
 
-    fn line() -> Box<LogLine> {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::USER_AGENT, HeaderValue::from_bytes(b"a\"b\\\xff").unwrap());
-        LogLine::new("192.0.2.1".parse().unwrap(), "/a?b=\"\u{7f}", Version::HTTP_11, &headers)
+    fn line() -> LogLine {
+        let target = Target::Text("/a?b=\"\u{7f}".into());
+        let mut line = LogLine::new("192.0.2.1".parse().unwrap(), target, Version::HTTP_11);
+        line.user_agent = HeaderValue::from_bytes(b"a\"b\\\xff").ok();
+        line
     }
 
     fn decision(rule: &str, decided_us: u64, order: u32) -> StoreDecision {
@@ -215,9 +221,9 @@ mod tests {
             duration: Duration::from_micros(1_500_007),
             reason: Some("rate-limited"),
         };
-        let mut out = String::new();
+        let mut out = Vec::new();
         write(&mut out, &mut FormattedTime::default(), ended, line, &completion);
-        serde_json::from_str(&out).unwrap()
+        serde_json::from_slice(&out).unwrap()
     }
 
     #[test]

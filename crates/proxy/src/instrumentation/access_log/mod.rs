@@ -5,6 +5,7 @@ pub mod fields;
 mod json;
 mod text;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::request::Parts;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, Method, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Uri, Version, header};
 
 use self::text::FormattedTime;
 use crate::http::body::UploadProgress;
@@ -31,6 +32,8 @@ use tollgate_transport::executor::spawn_boxed;
 const CHUNK_BYTES: usize = 32 * 1024;
 /// Age at which a worker sends its lines, whatever their size.
 const CHUNK_AGE: Duration = Duration::from_millis(100);
+/// Number of facts whose memory a worker keeps.
+const MAX_SPARE_FACTS: usize = 256;
 
 /// Fields of a line that are known when the request arrives.
 #[derive(Debug)]
@@ -38,7 +41,7 @@ pub struct LogLine {
     /// Client address.
     pub client: IpAddr,
     /// Path and query in normal form; as received if the request was refused for them.
-    pub target: Box<str>,
+    pub target: Target,
     /// Protocol version.
     pub version: Version,
     /// `Referer` field.
@@ -91,69 +94,84 @@ pub struct Completion<'a> {
     pub reason: Option<&'static str>,
 }
 
-impl LogLine {
-    /// Copies the fields of both formats from a request head.
+/// Target of a request in its line.
+#[derive(Debug)]
+pub enum Target {
+    /// Path and query.
+    Path(PathAndQuery),
+    /// Other text: a target with masked keys, `/` for one without a path, `-` for an unreadable head.
+    Text(Cow<'static, str>),
+}
+
+/// Fields of a head that lines show.
+#[derive(Debug, Default)]
+struct HeadFields<'h> {
+    host: Option<&'h HeaderValue>,
+    referer: Option<&'h HeaderValue>,
+    user_agent: Option<&'h HeaderValue>,
+    traceparent: Option<&'h HeaderValue>,
+}
+
+impl Target {
+    /// Returns the target of `uri`.
     #[must_use]
-    pub fn new(client: IpAddr, target: &str, version: Version, headers: &HeaderMap) -> Box<Self> {
-        let (mut referer, mut user_agent) = (None, None);
-        // Comparing the names of a head costs less than two look-ups.
+    pub fn of(uri: &Uri) -> Self {
+        uri.path_and_query().cloned().map_or(Self::Text("/".into()), Self::Path)
+    }
+
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Path(path) => path.as_str(),
+            Self::Text(text) => text,
+        }
+    }
+}
+
+impl<'h> HeadFields<'h> {
+    /// Comparing the names of a head costs less than a look-up for each field.
+    fn of(headers: &'h HeaderMap) -> Self {
+        let mut fields = Self::default();
         for (name, value) in headers {
-            if *name == header::REFERER {
-                referer.get_or_insert(value);
+            if *name == header::HOST {
+                fields.host.get_or_insert(value);
+            } else if *name == header::REFERER {
+                fields.referer.get_or_insert(value);
             } else if *name == header::USER_AGENT {
-                user_agent.get_or_insert(value);
+                fields.user_agent.get_or_insert(value);
+            } else if *name == TRACEPARENT {
+                fields.traceparent.get_or_insert(value);
             }
         }
-        Box::new(Self {
+        fields
+    }
+}
+
+impl LogLine {
+    /// Creates the line of a request whose head has not been read.
+    #[must_use]
+    pub fn new(client: IpAddr, target: Target, version: Version) -> Self {
+        Self {
             client,
-            target: target.into(),
+            target,
             version,
-            referer: referer.cloned(),
-            user_agent: user_agent.cloned(),
+            referer: None,
+            user_agent: None,
             route: None,
             is_degraded: false,
             details: None,
-        })
+        }
     }
 
     /// Masks API keys in the target and in `Referer`.
     pub fn mask(&mut self, keys: &Settings) {
-        if let Some(target) = masked(&self.target, keys.parameters()) {
-            self.target = target.into();
+        if let Some(target) = masked(self.target.as_str(), keys.parameters()) {
+            self.target = Target::Text(target.into());
         }
         let referer = self.referer.as_ref().and_then(|referer| referer.to_str().ok());
         if let Some(masked) = referer.and_then(|referer| masked(referer, keys.parameters())) {
             // A part of the field's text, which was a valid value.
             self.referer = HeaderValue::try_from(masked).ok();
         }
-    }
-
-    /// Starts the line of a request with the head as received. JSON lines have details.
-    #[must_use]
-    pub fn start(
-        head: &Parts,
-        connection: &ConnectionInfo,
-        request_id: Option<&HeaderValue>,
-        has_details: bool,
-    ) -> Box<Self> {
-        let target = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-        let mut line = Self::new(connection.peer.ip(), target, head.version, &head.headers);
-        if has_details {
-            let host = || HeaderValue::from_str(head.uri.authority()?.as_str()).ok();
-            let traceparent = || head.headers.get(TRACEPARENT).cloned();
-            line.details = Some(Details {
-                host: head.headers.get(header::HOST).cloned().or_else(host),
-                tls: connection.tls_version,
-                client_subject: None,
-                proxy_header: connection.proxy_header.clone(),
-                traceparent: TraceContext::of(&head.headers).and_then(|_| traceparent()),
-                request_id: request_id.cloned(),
-                upload: None,
-                detail: None,
-                facts: Some(Box::default()),
-            });
-        }
-        line
     }
 }
 
@@ -163,12 +181,15 @@ pub struct AccessLog {
     writer: LogWriter,
     format: AccessLogFormat,
     buffer: RefCell<LineBuffer>,
+    /// Empty facts, whose memory later requests use.
+    #[expect(clippy::vec_box, reason = "a request takes the box, and the box is the memory that is kept")]
+    spare_facts: RefCell<Vec<Box<RequestFacts>>>,
     this: std::rc::Weak<Self>,
 }
 
 #[derive(Debug, Default)]
 struct LineBuffer {
-    text: String,
+    text: Vec<u8>,
     lines: u64,
     time: FormattedTime,
 }
@@ -177,7 +198,13 @@ impl AccessLog {
     /// Creates the access log of a worker, in `format`.
     #[must_use]
     pub fn new(writer: LogWriter, format: AccessLogFormat) -> Rc<Self> {
-        Rc::new_cyclic(|this| Self { writer, format, buffer: RefCell::default(), this: this.clone() })
+        Rc::new_cyclic(|this| Self {
+            writer,
+            format,
+            buffer: RefCell::default(),
+            spare_facts: RefCell::default(),
+            this: this.clone(),
+        })
     }
 
     /// Returns true if lines have [`Details`].
@@ -186,16 +213,41 @@ impl AccessLog {
         self.format == AccessLogFormat::Json
     }
 
+    /// Starts the line of a request with the head as received.
+    #[must_use]
+    pub fn start(&self, head: &Parts, connection: &ConnectionInfo, request_id: Option<&HeaderValue>) -> LogLine {
+        let fields = HeadFields::of(&head.headers);
+        let mut line = LogLine::new(connection.peer.ip(), Target::of(&head.uri), head.version);
+        line.referer = fields.referer.cloned();
+        line.user_agent = fields.user_agent.cloned();
+        if self.has_details() {
+            let authority = || HeaderValue::from_str(head.uri.authority()?.as_str()).ok();
+            line.details = Some(Details {
+                host: fields.host.cloned().or_else(authority),
+                tls: connection.tls_version,
+                proxy_header: connection.proxy_header.clone(),
+                traceparent: fields.traceparent.filter(|_| TraceContext::of(&head.headers).is_some()).cloned(),
+                request_id: request_id.cloned(),
+                facts: Some(self.spare_facts.borrow_mut().pop().unwrap_or_default()),
+                ..Details::default()
+            });
+        }
+        line
+    }
+
     /// Writes the line of a finished request.
-    pub fn write(&self, line: &LogLine, completion: &Completion<'_>) {
+    pub fn write(&self, line: LogLine, completion: &Completion<'_>) {
         let mut buffer = self.buffer.borrow_mut();
         let LineBuffer { text, time, .. } = &mut *buffer;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         match self.format {
             AccessLogFormat::Combined => {
-                combined::write(text, time.of(now.as_secs(), combined::TIME_FORMAT), line, completion);
+                combined::write(text, time.of(now.as_secs(), combined::TIME_FORMAT), &line, completion);
             }
-            AccessLogFormat::Json => json::write(text, time, now, line, completion),
+            AccessLogFormat::Json => json::write(text, time, now, &line, completion),
+        }
+        if let Some(facts) = line.details.and_then(|details| details.facts) {
+            self.keep(facts);
         }
         buffer.lines += 1;
         if buffer.text.len() >= CHUNK_BYTES {
@@ -215,10 +267,19 @@ impl AccessLog {
         self.send(&mut self.buffer.borrow_mut());
     }
 
+    /// Keeps the memory of `facts` for another request.
+    fn keep(&self, mut facts: Box<RequestFacts>) {
+        let mut spare = self.spare_facts.borrow_mut();
+        if spare.len() < MAX_SPARE_FACTS {
+            facts.clear();
+            spare.push(facts);
+        }
+    }
+
     fn send(&self, buffer: &mut LineBuffer) {
         if buffer.lines > 0 {
-            let text = std::mem::replace(&mut buffer.text, String::with_capacity(CHUNK_BYTES + 1024));
-            self.writer.write(text.into_bytes(), std::mem::take(&mut buffer.lines));
+            let text = std::mem::replace(&mut buffer.text, Vec::with_capacity(CHUNK_BYTES + 1024));
+            self.writer.write(text, std::mem::take(&mut buffer.lines));
         }
     }
 }

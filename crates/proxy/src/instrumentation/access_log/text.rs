@@ -1,6 +1,6 @@
 //! Times, addresses, numbers and strings of lines, without intermediate strings.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -28,81 +28,74 @@ impl FormattedTime {
 }
 
 /// Writes a whole number.
-pub(super) fn number(out: &mut String, value: impl itoa::Integer) {
-    out.push_str(itoa::Buffer::new().format(value));
+pub(super) fn number(out: &mut Vec<u8>, value: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
 /// Writes milliseconds with three decimals.
-pub(super) fn milliseconds(out: &mut String, duration: Duration) {
+pub(super) fn milliseconds(out: &mut Vec<u8>, duration: Duration) {
     let us = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     number(out, us / 1000);
-    out.push('.');
-    padded(out, us % 1000, 3);
+    out.push(b'.');
+    out.extend_from_slice(&digits::<3>(us % 1000));
 }
 
-/// Writes `value` with at least `digits` digits.
-pub(super) fn padded(out: &mut String, value: u64, digits: usize) {
-    let mut buffer = itoa::Buffer::new();
-    let text = buffer.format(value);
-    for _ in text.len()..digits {
-        out.push('0');
+/// Returns the last `N` decimal digits of `value`.
+pub(super) fn digits<const N: usize>(mut value: u64) -> [u8; N] {
+    let mut text = [0; N];
+    for digit in text.iter_mut().rev() {
+        *digit = b'0' + (value % 10) as u8;
+        value /= 10;
     }
-    out.push_str(text);
+    text
 }
 
 /// Writes a client address.
-pub(super) fn address(out: &mut String, address: IpAddr) {
+pub(super) fn address(out: &mut Vec<u8>, address: IpAddr) {
     match address {
         IpAddr::V4(address) => {
             for (position, octet) in address.octets().into_iter().enumerate() {
                 if position > 0 {
-                    out.push('.');
+                    out.push(b'.');
                 }
                 number(out, octet);
             }
         }
-        // Writing to a `String` cannot fail.
+        // Writing to memory cannot fail.
         IpAddr::V6(address) => drop(write!(out, "{address}")),
     }
 }
 
-/// Bytes that no format escapes: printable ASCII without quotes and backslashes.
-static PLAIN: [bool; 256] = {
-    let mut plain = [false; 256];
-    let mut byte = b' ';
-    while byte <= b'~' {
-        plain[byte as usize] = byte != b'"' && byte != b'\\';
-        byte += 1;
-    }
-    plain
-};
-
-/// Returns true if no format escapes any of `bytes`.
+/// Returns true if no format escapes any of `bytes`: they are printable ASCII without quotes and backslashes.
 pub(super) fn is_plain(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| PLAIN[usize::from(*byte)])
+    let Some(last) = bytes.last_chunk::<8>() else { return bytes.iter().all(|byte| is_plain_word([*byte; 8])) };
+    // The last word may have bytes of the one before it.
+    bytes.as_chunks::<8>().0.iter().chain([last]).all(|word| is_plain_word(*word))
+}
+
+/// Compares eight bytes at once. A byte that is compared sets its highest bit in a result, and may set those above it.
+fn is_plain_word(word: [u8; 8]) -> bool {
+    const EACH: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGHEST: u64 = EACH << 7;
+    let word = u64::from_le_bytes(word);
+    let below = |word: u64, limit: u64| word.wrapping_sub(EACH * limit) & !word;
+    let is = |byte: u8| below(word ^ (EACH * u64::from(byte)), 1);
+    (word | below(word, u64::from(b' ')) | is(b'"') | is(b'\\') | is(0x7f)) & HIGHEST == 0
 }
 
 /// Writes a JSON string. Bytes that are not UTF-8 become U+FFFD; characters that a terminal would obey are escaped.
-pub(super) fn quoted(out: &mut String, bytes: &[u8]) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => quoted_text(out, text),
-        Err(_) => escaped(out, bytes),
+pub(super) fn quoted(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    match is_plain(bytes) {
+        true => out.extend_from_slice(bytes),
+        false => out.extend_from_slice(escaped(bytes).as_bytes()),
     }
-}
-
-/// Writes a JSON string, as [`quoted`] does.
-pub(super) fn quoted_text(out: &mut String, text: &str) {
-    if !is_plain(text.as_bytes()) {
-        return escaped(out, text.as_bytes());
-    }
-    out.push('"');
-    out.push_str(text);
-    out.push('"');
+    out.push(b'"');
 }
 
 #[cold]
-fn escaped(out: &mut String, bytes: &[u8]) {
-    out.push('"');
+fn escaped(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         let mut rest = chunk.valid();
         while let Some(at) = rest.find(|char: char| matches!(char, '"' | '\\') || is_unsafe(char)) {
@@ -111,7 +104,7 @@ fn escaped(out: &mut String, bytes: &[u8]) {
             let mut chars = from.chars();
             match chars.next() {
                 Some(mark @ ('"' | '\\')) => out.extend(['\\', mark]),
-                Some(control) => escape_json(control, out),
+                Some(control) => escape_json(control, &mut out),
                 None => {}
             }
             rest = chars.as_str();
@@ -121,13 +114,19 @@ fn escaped(out: &mut String, bytes: &[u8]) {
             out.push('\u{fffd}');
         }
     }
-    out.push('"');
+    out
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    fn json(bytes: &[u8]) -> String {
+        let mut out = Vec::new();
+        quoted(&mut out, bytes);
+        String::from_utf8(out).unwrap()
+    }
 
     #[test]
     fn strings_survive_as_json_and_control_nothing() {
@@ -138,22 +137,19 @@ mod tests {
             b"a\nb\x1b[31m\x7f",
             "é \u{85}\u{2028}\u{202e}\u{200f}\u{200b}\u{e0041}".as_bytes(),
         ] {
-            let mut out = String::new();
-            quoted(&mut out, bytes);
+            let out = json(bytes);
             assert_eq!(serde_json::from_str::<String>(&out).ok().as_deref().map(str::as_bytes), Some(bytes), "{out}");
             assert!(!out.contains(is_unsafe), "{out}");
         }
-        let mut out = String::new();
-        quoted(&mut out, b"a\xff\xfeb");
-        assert_eq!(out, "\"a\u{fffd}\u{fffd}b\"");
+        assert_eq!(json(b"a\xff\xfeb"), "\"a\u{fffd}\u{fffd}b\"");
     }
 
     #[test]
     fn addresses_are_written_as_rust_does() {
         for text in ["0.0.0.0", "192.0.2.255", "::1", "2001:db8::a:1", "::ffff:192.0.2.1"] {
-            let mut out = String::new();
+            let mut out = Vec::new();
             address(&mut out, text.parse().unwrap());
-            assert_eq!(out, text);
+            assert_eq!(out, text.as_bytes());
         }
     }
 
@@ -161,15 +157,22 @@ mod tests {
     fn bytes_that_a_format_escapes_are_not_plain() {
         for byte in 0..=u8::MAX {
             let is_escaped = !(b' '..=b'~').contains(&byte) || [b'"', b'\\'].contains(&byte);
-            assert_eq!(is_plain(&[b'a', byte, b'b']), !is_escaped, "{byte}");
+            for at in [0, 1, 7, 16, 40] {
+                let mut text = [b'a'; 41];
+                text[at] = byte;
+                assert_eq!(is_plain(&text), !is_escaped, "{byte} at {at}");
+                assert_eq!(is_plain(&text[..=at]), !is_escaped, "{byte} at {at}");
+            }
         }
         assert!(is_plain(b""));
     }
 
     #[test]
     fn milliseconds_have_three_decimals() {
-        let mut out = String::new();
-        milliseconds(&mut out, Duration::from_nanos(12_034_999));
-        assert_eq!(out, "12.034");
+        for (nanos, text) in [(12_034_999, "12.034"), (0, "0.000"), (999_999_000, "999.999"), (7_000, "0.007")] {
+            let mut out = Vec::new();
+            milliseconds(&mut out, Duration::from_nanos(nanos));
+            assert_eq!(out, text.as_bytes());
+        }
     }
 }
