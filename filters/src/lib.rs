@@ -27,6 +27,9 @@
 //! Further features: `redis` and `redis-tls` for limits that several processes share, `jwt` for keys from claims of
 //! verified JSON Web Tokens. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
 //!
+//! The limiters fit around services with any response body. Other layers that respond themselves need one with `From<Bytes>`, or
+//! [`refusal_body::RefusalBodyLayer`] behind them.
+//!
 //! [`request_filter`] and [`response_filter`] have the layers of simple filters, for filters of your own; [`filter`] has the
 //! one of all others.
 //!
@@ -94,6 +97,7 @@ pub mod query;
 #[cfg(feature = "redirect-to")]
 pub mod redirect_to;
 pub mod refusal;
+pub mod refusal_body;
 #[cfg(feature = "remove-json-attributes")]
 pub mod remove_json_attributes;
 mod repeated;

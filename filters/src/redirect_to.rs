@@ -28,12 +28,12 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::LOCATION;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use thiserror::Error;
 
 use crate::context::LocalReply;
+use crate::refusal_body::ReplyBody;
 use crate::request_filter::{RequestFilter, RequestFilterLayer};
 
 /// The status and the target of a redirect.
@@ -102,7 +102,7 @@ impl Settings {
     }
 }
 
-impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Settings> {
+impl<R: ReplyBody> RequestFilter<Response<R>> for Arc<Settings> {
     fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
         let headers = [(LOCATION, self.location(request.uri().query()))];
         Some(LocalReply::empty(self.status, "redirect", HeaderMap::from_iter(headers)))

@@ -30,6 +30,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
 
 use crate::context::LocalReply;
+use crate::refusal_body::ReplyBody;
 use crate::request_filter::{RequestFilter, RequestFilterLayer};
 
 /// The limit, and the response header for the message.
@@ -84,7 +85,7 @@ impl Settings {
     }
 }
 
-impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Settings> {
+impl<R: ReplyBody> RequestFilter<Response<R>> for Arc<Settings> {
     fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
         self.verify(request.headers()).err().map(|message| self.too_large(message))
     }

@@ -39,6 +39,7 @@ use tower::{BoxError, Service};
 
 use crate::context::LocalReply;
 use crate::filter::{Filter, FilterLayer};
+use crate::refusal_body::ReplyBody;
 use crate::request_filter::RespondOr;
 
 /// Limits the size of request bodies. See the [module](self).
@@ -100,7 +101,7 @@ impl RequestSize {
 impl<S, B, R> Filter<S, B> for RequestSize
 where
     S: Service<Request<SizeLimited<B>>, Response = Response<R>>,
-    R: From<Bytes>,
+    R: ReplyBody,
 {
     type Body = SizeLimited<B>;
     type Response = Response<R>;

@@ -29,11 +29,11 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderValue, Request, Response, StatusCode};
 
 use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::refusal_body::ReplyBody;
 use crate::reply::Reply;
 use crate::request_filter::{RequestFilter, RequestFilterLayer};
 
@@ -60,7 +60,7 @@ impl Settings {
     }
 }
 
-impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<Settings> {
+impl<R: ReplyBody> RequestFilter<Response<R>> for Arc<Settings> {
     fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
         if self.key_resolver.resolve(request, &mut KeyBuf::new()).is_some() {
             return None;

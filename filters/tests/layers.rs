@@ -4,6 +4,8 @@
 
 #[path = "layers/builder.rs"]
 mod builder;
+#[path = "layers/compositions.rs"]
+mod compositions;
 #[path = "layers/concurrency_limiter.rs"]
 mod concurrency_limiter;
 #[path = "layers/edit.rs"]

@@ -7,8 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Layers that belong to another layer, or that filters consist of, and have no row of their own.
-const HELPER_LAYERS: [&str; 5] =
-    ["FilterLayer", "PolicyHeadersLayer", "ReceivedHeadersLayer", "RequestFilterLayer", "ResponseFilterLayer"];
+const HELPER_LAYERS: [&str; 6] = [
+    "FilterLayer",
+    "PolicyHeadersLayer",
+    "ReceivedHeadersLayer",
+    "RefusalBodyLayer",
+    "RequestFilterLayer",
+    "ResponseFilterLayer",
+];
 
 fn read(path: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()

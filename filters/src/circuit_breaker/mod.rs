@@ -74,6 +74,7 @@ use self::policy::Policy;
 pub use self::state_machine::{ForcedState, OpenWait, Rules, State};
 pub use self::window::WindowSize;
 use crate::fault::FaultSet;
+use crate::refusal_body::ReplyBody;
 use crate::replay::{ReplayBody, record};
 use crate::request_filter::RespondOr;
 
@@ -154,7 +155,7 @@ impl<S, B, R> Service<Request<B>> for CircuitBreaker<S>
 where
     S: Service<Request<ReplayBody<B>>, Response = Response<R>> + Clone,
     B: Body<Data = Bytes>,
-    R: From<Bytes>,
+    R: ReplyBody,
 {
     type Response = Response<R>;
     type Error = S::Error;

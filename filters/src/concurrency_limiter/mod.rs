@@ -58,15 +58,15 @@ mod limiter;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::{Request, Response};
-use tower::Service;
+use tower::{Layer, Service};
 
 pub use self::future::SlotBody;
 use self::future::{PassSlot, WaitingRequest};
 use self::limiter::{Admission, Limiter};
 pub use self::limiter::{HeaderNames, OnVerdict, Settings};
-use crate::filter::{Filter, FilterLayer};
+use crate::filter::{Filter, FilterLayer, Filtered};
+use crate::refusal_body::{RefusalBodies, RefusalBodyLayer, ReplyBody};
 pub use crate::reply::ErrorBody;
 use crate::request_filter::RespondOr;
 use crate::response_filter::MapResponse;
@@ -76,7 +76,10 @@ use tollgate_limiter::concurrency::{Concurrency, SlotStore};
 /// Limits concurrent requests per key. See the [module](self).
 ///
 /// All services of one layer, and all layers of one store and scope, share their slots.
-pub type ConcurrencyLimiterLayer = FilterLayer<ConcurrencyLimiter>;
+#[derive(Clone)]
+pub struct ConcurrencyLimiterLayer {
+    limiter: Arc<Limiter>,
+}
 
 /// Filter that limits concurrent requests.
 #[derive(Clone)]
@@ -92,14 +95,29 @@ impl ConcurrencyLimiterLayer {
     /// `scope` separates its slots from those of other limiters in the same store, and names the violated policy in
     /// problem bodies.
     pub fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn SlotStore>) -> Self {
-        Self(ConcurrencyLimiter { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) })
+        Self { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) }
     }
 
     /// Calls `hook` with each verdict, for metrics. Requests without a key id have no verdict.
     #[must_use]
     pub fn on_verdict(mut self, hook: OnVerdict) -> Self {
-        Arc::make_mut(&mut self.0.limiter).on_verdict = Some(hook);
+        Arc::make_mut(&mut self.limiter).on_verdict = Some(hook);
         self
+    }
+
+    /// Wraps `inner`, whose body can be made from bytes: no [`RefusalBody`] wraps it.
+    ///
+    /// [`RefusalBody`]: crate::refusal_body::RefusalBody
+    pub fn wrap<S>(&self, inner: S) -> Filtered<ConcurrencyLimiter, S> {
+        FilterLayer(ConcurrencyLimiter { limiter: Arc::clone(&self.limiter) }).layer(inner)
+    }
+}
+
+impl<S> Layer<S> for ConcurrencyLimiterLayer {
+    type Service = Filtered<ConcurrencyLimiter, Filtered<RefusalBodies, S>>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        self.wrap(RefusalBodyLayer::default().layer(inner))
     }
 }
 
@@ -108,7 +126,7 @@ impl ConcurrencyLimiterLayer {
 impl<S, B, R> Filter<S, B> for ConcurrencyLimiter
 where
     S: Service<Request<B>, Response = Response<R>> + Clone,
-    R: From<Bytes>,
+    R: ReplyBody,
 {
     type Body = B;
     type Response = Response<SlotBody<R>>;

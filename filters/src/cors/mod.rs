@@ -44,7 +44,6 @@ mod tests;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::HeaderMap;
 use http::{Request, Response, StatusCode};
 use tower::Service;
@@ -56,6 +55,7 @@ pub use self::policy::{Policy, PolicyError, Refusal, Settings, Verdict};
 use self::headers::{AllowedHeaders, prepend};
 use crate::context::LocalReply;
 use crate::filter::{Filter, FilterLayer};
+use crate::refusal_body::ReplyBody;
 use crate::request_filter::RespondOr;
 use crate::response_filter::{MapResponse, ResponseMapper};
 
@@ -110,7 +110,7 @@ impl<P, S, B, R> Filter<S, B> for Cors<P>
 where
     P: PolicySource,
     S: Service<Request<B>, Response = Response<R>>,
-    R: From<Bytes>,
+    R: ReplyBody,
 {
     type Body = B;
     type Response = Response<R>;

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 
+use bytes::Bytes;
 use http::Method;
 use http_body_util::Full;
 use tower::{Layer, ServiceExt, service_fn};

@@ -11,6 +11,7 @@ use super::response::{Captured, ResponseEdit};
 use super::{Edit, Kind};
 use crate::context::{LocalReply, RefusalDetail, RequestContext};
 use crate::filter::{Filter, FilterLayer};
+use crate::refusal_body::ReplyBody;
 use crate::reply::Reply;
 use crate::request_filter::RespondOr;
 use crate::response_filter::{MapResponse, ResponseMapper};
@@ -70,7 +71,7 @@ impl EditLayer {
 impl<S, B, R> Filter<S, B> for EditFilter
 where
     S: Service<Request<B>, Response = Response<R>>,
-    R: From<Bytes>,
+    R: ReplyBody,
 {
     type Body = B;
     type Response = Response<R>;

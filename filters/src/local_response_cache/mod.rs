@@ -80,6 +80,7 @@ use self::handling::{Exchange, HandleResponse, Handling};
 use self::policy::CacheUse;
 use crate::context::ReceivedPath;
 use crate::filter::{Filter, FilterLayer};
+use crate::refusal_body::ReplyBody;
 use crate::request_filter::RespondOr;
 use crate::response_filter::MapResponse;
 
@@ -134,7 +135,7 @@ impl<S, B, R> Filter<S, B> for LocalResponseCache
 where
     S: Service<Request<B>, Response = Response<R>>,
     B: Body,
-    R: Body<Data = Bytes> + From<Bytes>,
+    R: Body<Data = Bytes> + ReplyBody,
 {
     type Body = B;
     type Response = Response<StoringBody<R>>;

@@ -40,7 +40,6 @@ mod tests;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, IF_RANGE, RANGE};
 use http::{Method, Request, Response};
 use http_body::Body;
@@ -48,6 +47,7 @@ use tower::Service;
 
 pub use self::future::ResponseFuture;
 use crate::filter::{Filter, FilterLayer};
+use crate::refusal_body::ReplyBody;
 
 /// The attributes to remove, and the size limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl RemoveJsonAttributesLayer {
 impl<S, B, R> Filter<S, B> for RemoveJsonAttributes
 where
     S: Service<Request<B>, Response = Response<R>>,
-    R: Body + From<Bytes>,
+    R: Body + ReplyBody,
 {
     type Body = B;
     type Response = Response<R>;

@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::{Request, Response};
 use tower::{Layer, Service};
 
@@ -15,6 +14,8 @@ use super::event::OnVerdict;
 use super::future::{Services, WaitingRequest};
 use super::limiter::Limiter;
 use super::limits::{Limit, RuleSets, Settings};
+use crate::filter::Filtered;
+use crate::refusal_body::{RefusalBodies, RefusalBodyLayer, ReplyBody};
 use crate::request_filter::RespondOr;
 use crate::wait::Admitted;
 use tollgate_limiter::rule::Rule;
@@ -86,22 +87,22 @@ impl RequestRateLimiterLayer {
         self
     }
 
-    /// Wraps `inner`, and sends denied requests to `overflow` if [`Settings::on_limit`] is [`OnLimit::Forward`](super::OnLimit::Forward).
+    /// Wraps `inner`, whose body can be made from bytes: responses keep its type, and no [`RefusalBody`] wraps it.
     ///
-    /// They have the new path and are marked as [`Rerouted`](crate::context::Rerouted). `overflow` must always be ready.
-    pub fn layer_with_overflow<S>(&self, inner: S, overflow: S) -> RequestRateLimiter<S> {
-        RequestRateLimiter {
-            limiter: Arc::clone(&self.limiter),
-            services: Services { inner, overflow: Some(overflow) },
-        }
+    /// Denied requests go to `overflow` if [`Settings::on_limit`] is [`OnLimit::Forward`](super::OnLimit::Forward). They have the
+    /// new path and are marked as [`Rerouted`](crate::context::Rerouted). `overflow` must always be ready.
+    ///
+    /// [`RefusalBody`]: crate::refusal_body::RefusalBody
+    pub fn wrap<S>(&self, inner: S, overflow: Option<S>) -> RequestRateLimiter<S> {
+        RequestRateLimiter { limiter: Arc::clone(&self.limiter), services: Services { inner, overflow } }
     }
 }
 
 impl<S> Layer<S> for RequestRateLimiterLayer {
-    type Service = RequestRateLimiter<S>;
+    type Service = RequestRateLimiter<Filtered<RefusalBodies, S>>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        RequestRateLimiter { limiter: Arc::clone(&self.limiter), services: Services { inner, overflow: None } }
+        self.wrap(RefusalBodyLayer::default().layer(inner), None)
     }
 }
 
@@ -110,7 +111,7 @@ impl<S> Layer<S> for RequestRateLimiterLayer {
 impl<S, B, R> Service<Request<B>> for RequestRateLimiter<S>
 where
     S: Service<Request<B>, Response = Response<R>> + Clone,
-    R: From<Bytes>,
+    R: ReplyBody,
 {
     type Response = Response<R>;
     type Error = S::Error;

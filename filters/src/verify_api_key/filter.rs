@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
-use bytes::Bytes;
 use http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Request, Response, StatusCode};
 
 use crate::api_key::{Identity, KeyPart, Refusal, Settings};
 use crate::key_resolver::{KeyResolver, is_preflight};
+use crate::refusal_body::ReplyBody;
 use crate::reply::Reply;
 use crate::request_filter::{RequestFilter, RequestFilterLayer};
 
@@ -112,7 +112,7 @@ impl FilterSettings {
     }
 }
 
-impl<R: From<Bytes>> RequestFilter<Response<R>> for Arc<FilterSettings> {
+impl<R: ReplyBody> RequestFilter<Response<R>> for Arc<FilterSettings> {
     fn filter<B>(&self, request: &mut Request<B>) -> Option<Response<R>> {
         let Some(reply) = self.refusal(request) else {
             self.prepare(request);

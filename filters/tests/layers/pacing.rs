@@ -1,5 +1,6 @@
 //! Pacing rules, on tokio's paused time.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tokio::time::Instant;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::refusal_body::RefusalBody;
 use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{LeakyBucket, Rule};
@@ -62,7 +64,7 @@ fn stores() -> [(Arc<dyn Store>, Arc<MemoryStore>); 2] {
 fn paced(
     store: Arc<dyn Store>,
     calls: &Calls,
-) -> impl Service<Request<()>, Response = Response<Body>, Error = std::convert::Infallible, Future: Send> + Clone + use<>
+) -> impl Service<Request<()>, Response = Response<RefusalBody<Body>>, Error = Infallible, Future: Send> + Clone + use<>
 {
     let (calls, start) = (Arc::clone(calls), Instant::now());
     let settings = Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() };

@@ -88,9 +88,9 @@ fn from(user: &str) -> Request<()> {
     Request::builder().header("x-user", user).body(()).unwrap()
 }
 
-async fn statuses<S>(service: &S, user: &str, times: usize) -> Vec<u16>
+async fn statuses<S, B>(service: &S, user: &str, times: usize) -> Vec<u16>
 where
-    S: Service<Request<()>, Response = Response<Full<Bytes>>> + Clone,
+    S: Service<Request<()>, Response = Response<B>> + Clone,
     S::Error: std::fmt::Debug,
 {
     let mut statuses = Vec::new();
@@ -216,7 +216,7 @@ async fn denied_requests_go_to_the_overflow_service_once() {
             let marked = request.extensions().get::<Rerouted>().is_some();
             Response::new(Full::from(format!("{} {marked}", request.uri())))
         });
-        let service = layer.layer_with_overflow(echo.clone(), echo);
+        let service = layer.wrap(echo.clone(), Some(echo));
         let send = |marked: bool| {
             let mut request = from("ada");
             *request.uri_mut() = "http://host/a?q=1".parse().unwrap();

@@ -106,16 +106,16 @@ pub(crate) fn request_with(uri: &str, variables: &[(&str, &str)]) -> Request<()>
 }
 
 /// Returns the whole body as text.
-pub(crate) async fn text(response: Response<Body>) -> String {
+pub(crate) async fn text<B: http_body::Body<Error: std::fmt::Debug>>(response: Response<B>) -> String {
     String::from_utf8(response.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap()
 }
 
 /// Returns the reason of a response that a filter made.
-pub(crate) fn reason(response: &Response<Body>) -> Option<&'static str> {
+pub(crate) fn reason<B>(response: &Response<B>) -> Option<&'static str> {
     response.extensions().get::<LocalReply>().map(|reply| reply.reason)
 }
 
 /// Returns all values of the header `name`.
-pub(crate) fn values<'a>(response: &'a Response<Body>, name: &str) -> Vec<&'a str> {
+pub(crate) fn values<'a, B>(response: &'a Response<B>, name: &str) -> Vec<&'a str> {
     response.headers().get_all(name).iter().map(|value| value.to_str().unwrap()).collect()
 }

@@ -10,8 +10,8 @@ use tollgate_filters::request_rate_limiter::{
 };
 use tollgate_limiter::store::Store;
 use tollgate_limiter::verdict::Source;
+use tower::service_fn;
 use tower::util::{MapRequest, MapResponse};
-use tower::{Layer, service_fn};
 
 use crate::gateway::layer_context::LayerContext;
 use crate::gateway::recorded_store::recorded;
@@ -50,10 +50,7 @@ pub(super) fn with_rate_limiter(
     let inner =
         if any_cost(Cost::meters_requests) { SharedService::new(MapRequest::new(inner, meter_request)) } else { inner };
     let meters_responses = any_cost(Cost::meters_responses);
-    let service = match limiter.forwards().then(|| context.rerouting()) {
-        Some(overflow) => layer.layer_with_overflow(inner, overflow),
-        None => layer.layer(inner),
-    };
+    let service = layer.wrap(inner, limiter.forwards().then(|| context.rerouting()));
     match meters_responses {
         true => SharedService::new(MapResponse::new(service, meter_response)),
         false => SharedService::new(service),

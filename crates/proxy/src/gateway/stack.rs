@@ -268,7 +268,7 @@ fn with_concurrency_limiter(
     let layer = ConcurrencyLimiterLayer::new(scope, limiter.rule, limiter.settings.clone(), store)
         .on_verdict(Arc::new(move |verdict| series.observe(verdict)));
     let outer = |response: Response<SlotBody<Body>>| response.map(Body::from);
-    SharedService::new(MapResponse::new(layer.layer(service), outer))
+    SharedService::new(MapResponse::new(layer.wrap(service), outer))
 }
 
 /// Returns the edit of a filter that only edits, which can share a layer with its neighbours.
