@@ -1,13 +1,12 @@
 //! Ten requests an hour per client address; the eleventh gets 429.
 //!
-//! `cargo run -p tollgate-filters --example axum`, then `for i in $(seq 11); do curl -i localhost:3000; done`
+//! `cargo run -p tollgate-filters --features axum --example axum`, then `for i in $(seq 11); do curl -i localhost:3000; done`
 
 use std::error::Error;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::ConnectInfo;
 use axum::routing::get;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
@@ -15,10 +14,7 @@ use tollgate_limiter::rule::TokenBucket;
 
 pub(crate) fn app() -> Result<Router, Box<dyn Error>> {
     let ten_an_hour = TokenBucket::new(10, Duration::from_secs(3600), 10)?;
-    let limiter = RequestRateLimiterLayer::builder()
-        .rule(ten_an_hour)
-        .key(KeyResolver::ip_from(|ConnectInfo(client): &ConnectInfo<SocketAddr>| client.ip()))
-        .build()?;
+    let limiter = RequestRateLimiterLayer::builder().rule(ten_an_hour).key(KeyResolver::client_ip()).build()?;
     Ok(Router::new().route("/", get(|| async { "hello\n" })).layer(limiter))
 }
 

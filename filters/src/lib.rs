@@ -25,7 +25,7 @@
 //! | [`FallbackHeadersLayer`] | `fallback-headers` | describes the failure to the fallback of a circuit breaker | never |
 //!
 //! Further features: `redis` and `redis-tls` for limits that several processes share, `jwt` for keys from claims of
-//! verified JSON Web Tokens. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
+//! verified JSON Web Tokens, `axum` for addresses of clients in axum's `ConnectInfo`. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
 //!
 //! The limiters fit around services with any response body. Other layers that respond themselves need one with `From<Bytes>`, or
 //! [`refusal_body::RefusalBodyLayer`] behind them.
@@ -62,6 +62,7 @@
 pub mod api_key;
 #[cfg(feature = "circuit-breaker")]
 pub mod circuit_breaker;
+pub mod client_address;
 pub mod client_certificate;
 #[cfg(feature = "concurrency-limiter")]
 pub mod concurrency_limiter;

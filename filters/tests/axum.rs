@@ -7,14 +7,20 @@ use std::net::SocketAddr;
 use axum::body::Body;
 use axum::response::Response;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 
 #[path = "../examples/axum.rs"]
 #[allow(dead_code, reason = "`main` is not called")]
 mod example;
 
 async fn get(server: SocketAddr) -> String {
-    let mut stream = TcpStream::connect(server).await.unwrap();
+    get_from("127.0.0.1", server).await
+}
+
+async fn get_from(client: &str, server: SocketAddr) -> String {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::new(client.parse().unwrap(), 0)).unwrap();
+    let mut stream = socket.connect(server).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
     let mut response = String::new();
     stream.read_to_string(&mut response).await.unwrap();
@@ -37,6 +43,8 @@ async fn the_eleventh_request_of_a_client_gets_429() {
             let denied = get(server).await;
             assert!(denied.starts_with("HTTP/1.1 429 Too Many Requests\r\n"), "{denied}");
             assert!(denied.contains("retry-after: "), "{denied}");
+            let other = get_from("127.0.0.2", server).await;
+            assert!(other.contains("x-ratelimit-remaining: 9\r\n"), "another client has its own limit: {other}");
         })
         .await;
 }

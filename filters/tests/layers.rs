@@ -30,3 +30,5 @@ mod small_filters;
 mod support;
 #[path = "layers/targets.rs"]
 mod targets;
+#[path = "layers/user_keys.rs"]
+mod user_keys;

@@ -103,6 +103,6 @@ mod tests {
         assert_eq!(request.headers().get_all("x-key").iter().collect::<Vec<_>>(), ["one"]);
         assert_eq!(request.headers().get_all("x-other").iter().count(), 2);
         assert_eq!(request.headers()["cookie"], "key=one");
-        assert!(KeyFields::of([&KeyResolver::ip()]).is_empty());
+        assert!(KeyFields::of([&KeyResolver::client_ip()]).is_empty());
     }
 }

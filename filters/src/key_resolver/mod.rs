@@ -2,7 +2,7 @@
 //!
 //! | Text | Key id |
 //! |---|---|
-//! | `ip` | the client's address from [`RequestContext::client_ip`]; IPv4 in full, IPv6 by /64, IPv4-mapped as IPv4 |
+//! | `ip` | the client's address, as [`KeyResolver::client_ip`] has it; IPv4 in full, IPv6 by /64, IPv4-mapped as IPv4 |
 //! | `ip/V4/V6` | the same, by its first V4 or V6 bits: `ip/24/56` |
 //! | `header:NAME` | the value of the header; of `Authorization`, with the scheme as in `Bearer` and one space behind it |
 //! | `query:NAME` | the value of the query parameter, decoded |
@@ -17,15 +17,16 @@
 //! | `principal` | the user that an authenticating filter established |
 //! | `api-key` | the id of the request's verified API key, behind [`IdentifyLayer`](crate::verify_api_key) (feature `verify-api-key`) |
 //!
-//! Other keys come from a function: [`KeyResolver::from_fn`] and [`KeyResolver::ip_from`].
+//! Other keys come from a function: [`KeyResolver::from_fn`] and [`KeyResolver::ip_from`]. Behind proxies, the client's address is
+//! [`KeyResolver::client_ip_behind`].
 //!
 //! Values are decoded, so that a client cannot get a fresh bucket by encoding the same value differently. The scheme of
 //! credentials ignores case, so `bearer x` and `BEARER  x` have the id of `Bearer x`: see [`KeyResolver::normal_id`]. If
 //! the value is missing or empty, the request has no key id, and the limiter's `deny-empty-key` decides.
 //!
 //! A header, parameter, cookie or name of a certificate that occurs twice with different values gives no key id. Limiters always refuse such a
-//! request, even if they allow requests without a key id: an upstream may read the other value. [`KeyFields`] removes
-//! repetitions instead.
+//! request, even if they allow requests without a key id: an upstream may read the other value. This holds for `header:NAME` and for
+//! [`Fields::get`] in a function alike. [`KeyFields`] removes repetitions instead.
 //!
 //! Two differences from Spring: there, empty strings share one bucket, and the literal `____EMPTY_KEY__` counts as
 //! missing, which lets a client opt out. Here, that literal is a key like any other.
@@ -39,8 +40,6 @@
 //! assert_eq!(resolver.resolve(&request, &mut KeyBuf::new()), Some(&b"ada"[..]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//!
-//! [`RequestContext::client_ip`]: crate::context::RequestContext::client_ip
 
 mod api_key;
 mod buffer;
@@ -56,7 +55,7 @@ mod sources;
 pub use self::buffer::KeyBuf;
 #[cfg(feature = "verify-api-key")]
 pub(crate) use self::extract::is_preflight;
-pub use self::function::RequestHead;
+pub use self::function::{Fields, Key, RequestHead};
 pub use self::key_fields::KeyFields;
 pub use self::parse::KeyResolverError;
 pub use self::resolver::KeyResolver;

@@ -169,7 +169,7 @@ mod tests {
         for text in texts {
             assert_eq!(KeyResolver::parse(text).map(|resolver| resolver.to_string()), Ok(text.to_owned()));
         }
-        let parts = vec![KeyResolver::ip(), KeyResolver::principal()];
+        let parts = vec![KeyResolver::client_ip(), KeyResolver::principal()];
         assert_eq!(KeyResolver::composite(parts).or_shared().to_string(), "ip,principal");
     }
 }

@@ -4,13 +4,15 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{Extensions, HeaderName, Request};
+use http::{Extensions, HeaderMap, HeaderName, Request};
+use ipnet::IpNet;
 
 use super::buffer::KeyBuf;
 use super::credentials;
 use super::extract::{self, IpPrefixes};
-use super::function::{AddressFn, KeyFn, RequestHead, UserFn};
+use super::function::{AddressFn, Key, KeyFn, RequestHead, UserFn};
 use crate::api_key::{Identity, KeyPart, Settings};
+use crate::client_address;
 use crate::client_certificate::CertificatePart;
 use crate::context::RequestContext;
 use crate::cookie;
@@ -58,51 +60,77 @@ impl KeyResolver {
         Self(Kind::Principal)
     }
 
-    /// Resolves to the client's address, IPv4 in full and IPv6 by /64.
+    /// Resolves to the client's address, IPv4 in full and IPv6 by /64: that of the request's [`RequestContext`], or that of axum's
+    /// `ConnectInfo<SocketAddr>` with the feature `axum`.
+    ///
+    /// A request without either has no key: see [`requests_without_address`](crate::client_address::requests_without_address).
     #[must_use]
-    pub fn ip() -> Self {
+    pub fn client_ip() -> Self {
         Self(Kind::Ip(IpPrefixes::DEFAULT))
     }
 
-    /// Resolves to the client's address, as [`ip`](Self::ip), read from a request extension of the type `T`.
-    ///
-    /// With axum's `into_make_service_with_connect_info::<SocketAddr>()`:
+    /// Resolves as [`client_ip`](Self::client_ip), behind trusted `proxies`: if the address is one of theirs, the client is the
+    /// rightmost entry of `X-Forwarded-For` that is not.
     ///
     /// ```
-    /// # struct ConnectInfo<T>(T);
-    /// # use std::net::SocketAddr;
     /// use tollgate_filters::key_resolver::KeyResolver;
     ///
-    /// let client = KeyResolver::ip_from(|ConnectInfo(address): &ConnectInfo<SocketAddr>| address.ip());
+    /// let client = KeyResolver::client_ip_behind(["10.0.0.0/8".parse()?, "fd00::/8".parse()?]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn ip_from<T, F>(address: F) -> Self
-    where
-        T: Send + Sync + 'static,
-        F: Fn(&T) -> IpAddr + Send + Sync + 'static,
-    {
-        let address = move |extensions: &Extensions| extensions.get::<T>().map(&address);
+    pub fn client_ip_behind(proxies: impl IntoIterator<Item = IpNet>) -> Self {
+        let proxies: Vec<IpNet> = proxies.into_iter().collect();
+        let address = move |extensions: &Extensions, headers: &HeaderMap| {
+            let peer = client_address::of_extensions(extensions)?;
+            let is_trusted = |address| proxies.iter().any(|network| network.contains(&address));
+            Some(client_address::client_address(peer, headers, is_trusted))
+        };
         Self(Kind::IpFrom(UserFn(Arc::new(address)), IpPrefixes::DEFAULT))
     }
 
-    /// Resolves to the bytes that `key` returns. `None` and empty bytes are no key id.
+    /// Resolves to the client's address, as [`client_ip`](Self::client_ip), read from a request extension of the type `T`, such
+    /// as tonic's `TcpConnectInfo`.
     ///
     /// ```
+    /// # use std::net::{IpAddr, SocketAddr};
+    /// # struct TcpConnectInfo { remote_addr: Option<SocketAddr> }
     /// use tollgate_filters::key_resolver::KeyResolver;
     ///
-    /// let tenant = KeyResolver::from_fn(|head| head.uri.path().split('/').nth(1).map(str::to_owned));
+    /// let client = KeyResolver::ip_from(|peer: &TcpConnectInfo| peer.remote_addr.map(|address| address.ip()));
     /// ```
     #[must_use]
-    pub fn from_fn<F, K>(key: F) -> Self
+    pub fn ip_from<T, F, A>(address: F) -> Self
     where
-        F: Fn(RequestHead<'_>) -> Option<K> + Send + Sync + 'static,
-        K: AsRef<[u8]>,
+        T: Send + Sync + 'static,
+        F: Fn(&T) -> A + Send + Sync + 'static,
+        A: Into<Option<IpAddr>>,
     {
-        let write = move |head: RequestHead<'_>, out: &mut KeyBuf| {
-            out.push(key(head)?.as_ref());
-            Some(())
+        let address = move |extensions: &Extensions, _: &HeaderMap| {
+            let known = extensions.get::<T>().and_then(|peer| address(peer).into());
+            known.or_else(client_address::note_missing)
         };
-        Self(Kind::Function(UserFn(Arc::new(write))))
+        Self(Kind::IpFrom(UserFn(Arc::new(address)), IpPrefixes::DEFAULT))
+    }
+
+    /// Resolves to the key that `key` returns. `None` and empty bytes are no key id.
+    ///
+    /// As with `header:NAME`, a field that occurs twice with different values has none, and limiters refuse the request: see
+    /// [`Fields`](super::Fields).
+    ///
+    /// ```
+    /// use tollgate_filters::key_resolver::{Key, KeyResolver};
+    ///
+    /// let user = KeyResolver::from_fn(|head| head.headers.get("x-api-key"));
+    /// let tenant = KeyResolver::from_fn(|head| head.uri.path().split('/').nth(1).map(Key::from));
+    /// let both = KeyResolver::from_fn(|head| Some(format!("{} {}", head.method, head.uri.path()).into()));
+    /// ```
+    #[must_use]
+    pub fn from_fn<F>(key: F) -> Self
+    where
+        F: Fn(RequestHead<'_>) -> Option<Key<'_>> + Send + Sync + 'static,
+    {
+        Self(Kind::Function(UserFn(Arc::new(key))))
     }
 
     /// Resolves each request with a valid token to one id, whichever claims the token has: see [`with_jwt`](Self::with_jwt).
@@ -189,11 +217,11 @@ impl KeyResolver {
         let context = || request.extensions().get::<RequestContext>();
         let id = match kind {
             Kind::Ip(prefixes) => {
-                extract::network(context()?.client_ip?, *prefixes, buf);
+                extract::network(client_address::of_extensions(request.extensions())?, *prefixes, buf);
                 buf.as_bytes()
             }
             Kind::IpFrom(address, prefixes) => {
-                extract::network((address.0)(request.extensions())?, *prefixes, buf);
+                extract::network((address.0)(request.extensions(), request.headers())?, *prefixes, buf);
                 buf.as_bytes()
             }
             Kind::Header(name) => extract::header(request.headers(), name).one()?,
@@ -220,7 +248,7 @@ impl KeyResolver {
             Kind::ApiKey(KeyPart::Id, _) => Identity::key_of(request)?.id.as_bytes(),
             Kind::ApiKey(KeyPart::Plan, _) => Identity::key_of(request)?.plan.as_deref()?.as_bytes(),
             Kind::Function(function) => {
-                (function.0)(RequestHead::of(request), buf)?;
+                function.write_key(request, buf)?;
                 buf.as_bytes()
             }
             Kind::Composite(parts) => {

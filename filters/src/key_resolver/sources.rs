@@ -174,7 +174,7 @@ impl KeyResolver {
     /// Returns true if `request` has several different values of a header, parameter or cookie that this resolver reads.
     /// Limiters refuse such a request: an upstream may read another value than the one that was counted.
     pub fn is_ambiguous<B>(&self, request: &Request<B>) -> bool {
-        self.reads(|source| match source {
+        self.parts().into_iter().any(|(source, part)| match source {
             KeySource::Header(name) => extract::header(request.headers(), name) == Repeated::Differing,
             KeySource::Query(name) => query::value(request.uri(), name) == Repeated::Differing,
             KeySource::Cookie(name) => cookie::value(request.headers(), name) == Repeated::Differing,
@@ -188,7 +188,8 @@ impl KeyResolver {
             KeySource::Certificate(part) => extract::certificate(request.extensions(), part) == Repeated::Differing,
             KeySource::Host | KeySource::Method | KeySource::Route => false,
             KeySource::ApiKey(_) => Identity::is_differing(request),
-            KeySource::Principal | KeySource::Function => false,
+            KeySource::Function => matches!(&part.0, Kind::Function(function) if function.is_ambiguous(request)),
+            KeySource::Principal => false,
         })
     }
 

@@ -36,15 +36,13 @@
 //! a key share one bucket. `examples/axum.rs` is a complete axum service.
 //!
 //! ```
-//! use std::net::SocketAddr;
-//! # struct ConnectInfo<T>(T); // axum::extract::ConnectInfo
 //! use tollgate_filters::key_resolver::KeyResolver;
 //! use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
 //! use tollgate_limiter::rule::TokenBucket;
 //!
 //! let layer = RequestRateLimiterLayer::builder()
 //!     .rule(TokenBucket::per_second(10, 20)?)
-//!     .key(KeyResolver::ip_from(|ConnectInfo(client): &ConnectInfo<SocketAddr>| client.ip()))
+//!     .key(KeyResolver::client_ip())
 //!     .build()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

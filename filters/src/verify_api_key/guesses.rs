@@ -41,7 +41,7 @@ impl Guesses {
     /// Limits guesses by `rule`, counted in `store`.
     #[must_use]
     pub fn new(store: Arc<MemoryStore>, rule: Rule) -> Self {
-        Self { store, rule, address: KeyResolver::ip() }
+        Self { store, rule, address: KeyResolver::client_ip() }
     }
 
     /// Returns the client of `request`. Requests without a known address count as one client.

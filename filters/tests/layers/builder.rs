@@ -27,7 +27,7 @@ fn keyed(key: KeyResolver) -> Builder<Vec<Rule>, KeyResolver> {
 }
 
 fn builder() -> Builder<Vec<Rule>, KeyResolver> {
-    keyed(KeyResolver::ip())
+    keyed(KeyResolver::client_ip())
 }
 
 fn request(client: Option<&str>) -> Request<()> {
@@ -101,7 +101,7 @@ async fn cost_and_status_are_settings() {
 async fn several_rules_are_decided_all_or_none() {
     let five_a_day = FixedWindow::new(5, 24 * HOUR, Align::First).unwrap().into();
     let rules = RequestRateLimiterLayer::builder().rules([five_a_day, two_an_hour()]);
-    let layer = rules.key(KeyResolver::ip()).build().unwrap();
+    let layer = rules.key(KeyResolver::client_ip()).build().unwrap();
     assert_eq!(statuses(&layer, Some("192.0.2.1"), 3).await, [200, 200, 429]);
     let response = layer.layer(hello(&Arc::default())).oneshot(request(Some("192.0.2.1"))).await.unwrap();
     assert_eq!(values(&response, "x-ratelimit-remaining"), ["0"], "{:?}", response.headers());
@@ -114,7 +114,7 @@ fn a_limiter_that_cannot_apply_every_rule_is_an_error() {
         .chain([MAX_CHECKS + 1, 20].map(|count| (count, Some(BuildError::TooManyRules(count)))))
     {
         let rules = std::iter::repeat_n(two_an_hour(), count);
-        let built = RequestRateLimiterLayer::builder().rules(rules).key(KeyResolver::ip()).build();
+        let built = RequestRateLimiterLayer::builder().rules(rules).key(KeyResolver::client_ip()).build();
         assert_eq!(built.err(), expected, "{count} rules");
     }
 }
@@ -123,7 +123,7 @@ fn a_limiter_that_cannot_apply_every_rule_is_an_error() {
 #[cfg(feature = "jwt")]
 fn claims_that_nothing_verifies_are_an_error() {
     let alone = KeyResolver::parse("jwt:sub").unwrap();
-    let parts = KeyResolver::composite(vec![KeyResolver::ip(), alone.clone()]);
+    let parts = KeyResolver::composite(vec![KeyResolver::client_ip(), alone.clone()]);
     for key in [alone, parts] {
         let name = key.to_string();
         assert_eq!(keyed(key).build().err(), Some(BuildError::NeedsVerifier(name)));

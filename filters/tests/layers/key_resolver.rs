@@ -1,6 +1,5 @@
 //! Key resolvers.
 
-use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +15,10 @@ use tollgate_limiter::rule::{Rule, TokenBucket};
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::{Check, Decision, Store};
 
-fn resolve(resolver: &KeyResolver, request: &Request<()>) -> Option<String> {
-    let mut buf = KeyBuf::new();
-    resolver.resolve(request, &mut buf).map(|id| String::from_utf8(id.to_vec()).unwrap())
-}
+use crate::support::{from_ip, resolve};
 
 fn key(text: &str, request: &Request<()>) -> Option<String> {
     resolve(&KeyResolver::parse(text).unwrap(), request)
-}
-
-fn from_ip(ip: &str) -> Request<()> {
-    let mut request = Request::new(());
-    let client_ip = Some(ip.parse::<IpAddr>().unwrap());
-    request.extensions_mut().insert(RequestContext { client_ip, ..RequestContext::default() });
-    request
 }
 
 #[test]
@@ -62,13 +51,13 @@ fn a_hundred_thousand_addresses_of_one_network_share_one_bucket() {
 
 #[test]
 fn prefix_lengths_apply_to_composites_too() {
-    let resolver = KeyResolver::ip().with_ip_prefixes(24, 48);
+    let resolver = KeyResolver::client_ip().with_ip_prefixes(24, 48);
     assert_eq!(resolve(&resolver, &from_ip("192.0.2.7")).as_deref(), Some("192.0.2.0/24"));
     assert_eq!(resolve(&resolver, &from_ip("2001:db8:1:2::1")).as_deref(), Some("2001:db8:1::/48"));
-    let whole = KeyResolver::composite(vec![KeyResolver::ip()]).with_ip_prefixes(255, 128);
+    let whole = KeyResolver::composite(vec![KeyResolver::client_ip()]).with_ip_prefixes(255, 128);
     assert_eq!(resolve(&whole, &from_ip("2001:db8::1")).as_deref(), Some("2001:db8::1"));
     assert_eq!(resolve(&whole, &from_ip("192.0.2.7")).as_deref(), Some("192.0.2.7"));
-    let none = KeyResolver::ip().with_ip_prefixes(0, 0);
+    let none = KeyResolver::client_ip().with_ip_prefixes(0, 0);
     assert_eq!(resolve(&none, &from_ip("192.0.2.7")).as_deref(), Some("0.0.0.0/0"));
     assert_eq!(resolve(&none, &from_ip("2001:db8::1")).as_deref(), Some("::/0"));
 }
@@ -193,16 +182,16 @@ fn a_composite_without_one_part_has_no_key() {
 fn a_function_resolves_keys_from_the_head_and_its_extensions() {
     let resolver = KeyResolver::from_fn(|head| {
         let tenant = head.extensions.get::<&str>()?;
-        Some(format!("{} {tenant}", head.method))
+        Some(format!("{} {tenant}", head.method).into())
     });
     let mut request = Request::builder().method(Method::PUT).body(()).unwrap();
     assert_eq!(resolve(&resolver, &request), None);
     request.extensions_mut().insert("t1");
     assert_eq!(resolve(&resolver, &request).as_deref(), Some("PUT t1"));
-    assert_eq!(resolve(&KeyResolver::from_fn(|_| Some("")), &request), None, "an empty key is missing");
+    assert_eq!(resolve(&KeyResolver::from_fn(|_| Some("".into())), &request), None, "an empty key is missing");
     assert!(resolver.needs_context(), "a function may read the context");
     assert_eq!(resolver, resolver.clone());
-    assert_ne!(resolver, KeyResolver::from_fn(|_| Some("")));
+    assert_ne!(resolver, KeyResolver::from_fn(|_| Some("".into())));
 }
 
 #[test]
@@ -260,7 +249,7 @@ fn preflights_without_a_key_are_counted_by_address() {
     *get.method_mut() = Method::GET;
     assert_eq!(resolve(&by_user, &get), None);
     assert_eq!(by_user.to_string(), "header:x-user");
-    let by_address = KeyResolver::ip();
+    let by_address = KeyResolver::client_ip();
     assert_eq!(by_address.clone().or_preflight(), by_address, "every request has an address");
 }
 

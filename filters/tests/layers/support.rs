@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use tollgate_filters::context::{LocalReply, RequestContext};
+use tollgate_filters::key_resolver::{KeyBuf, KeyResolver};
 use tollgate_limiter::store::{Check, Decision, Store};
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Service, service_fn};
@@ -102,6 +104,20 @@ pub(crate) fn request_with(uri: &str, variables: &[(&str, &str)]) -> Request<()>
     let variables = variables.iter().map(|(name, value)| (Arc::from(*name), (*value).to_owned())).collect();
     let mut request = Request::builder().uri(uri).body(()).unwrap();
     request.extensions_mut().insert(RequestContext { variables, ..RequestContext::default() });
+    request
+}
+
+/// Returns the key id of `request`.
+pub(crate) fn resolve(resolver: &KeyResolver, request: &Request<()>) -> Option<String> {
+    let mut buf = KeyBuf::new();
+    resolver.resolve(request, &mut buf).map(|id| String::from_utf8(id.to_vec()).unwrap())
+}
+
+/// Returns a request of the client at `ip`.
+pub(crate) fn from_ip(ip: &str) -> Request<()> {
+    let mut request = Request::new(());
+    let client_ip = Some(ip.parse::<IpAddr>().unwrap());
+    request.extensions_mut().insert(RequestContext { client_ip, ..RequestContext::default() });
     request
 }
 

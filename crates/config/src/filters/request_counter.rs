@@ -102,7 +102,7 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filte
         Some(bucket) => Some(shared_bucket(bucket, (dimensions, period), context, diagnostics)?),
         None => None,
     };
-    let key_resolver = key_resolver?.unwrap_or_else(KeyResolver::ip);
+    let key_resolver = key_resolver?.unwrap_or_else(KeyResolver::client_ip);
     Ok(Filter::RequestCounter(Box::new(RequestCounter { key_resolver, dimensions, period, ttl: ttl?, bucket })))
 }
 

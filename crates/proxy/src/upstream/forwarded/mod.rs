@@ -2,49 +2,22 @@
 
 mod set;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use http::Request;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderValue};
 use percent_encoding::percent_decode_str;
 
 pub use self::set::{Hop, set_forwarded_headers};
 use crate::upstream::forwarded::set::{X_FORWARDED_PREFIX, set_field};
 use tollgate_config::{HeaderAction, TrustedProxies};
+use tollgate_filters::client_address::client_address;
+pub use tollgate_filters::client_address::{X_FORWARDED_FOR, parse_address};
 
-/// Name of the field that lists the addresses of the client and of the proxies.
-pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-
-/// Returns the client's address: the peer's, unless the peer is a trusted proxy. Then it is the rightmost entry of
-/// `X-Forwarded-For` that is not a trusted proxy. Entries further left come from the client and are ignored.
+/// Returns the client's address: the peer's, or the one that `trusted` proxies report.
 #[must_use]
 pub fn client_ip(peer: IpAddr, headers: &HeaderMap, trusted: &TrustedProxies) -> IpAddr {
-    let mut client = peer.to_canonical();
-    if !trusted.trusts(client) {
-        return client;
-    }
-    let lines: Vec<&HeaderValue> = headers.get_all(X_FORWARDED_FOR).iter().collect();
-    for line in lines.iter().rev() {
-        for entry in line.as_bytes().rsplit(|byte| *byte == b',') {
-            let Some(ip) = parse_address(entry) else { return client };
-            client = ip;
-            if !trusted.trusts(client) {
-                return client;
-            }
-        }
-    }
-    client
-}
-
-/// Parses an address as proxies write it: bare, with a port, or in brackets.
-pub(super) fn parse_address(entry: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(entry).ok()?.trim();
-    let ip = text
-        .parse::<IpAddr>()
-        .or_else(|_| text.parse::<SocketAddr>().map(|address| address.ip()))
-        .or_else(|_| text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>())
-        .ok()?;
-    Some(ip.to_canonical())
+    client_address(peer, headers, |proxy| trusted.trusts(proxy))
 }
 
 /// Path of the request of a trusted peer, before any filter. A request extension.
