@@ -107,7 +107,7 @@ impl AdminState {
     /// Creates the state of a starting gateway whose admin port listens on `address`, and the receiver of its reload requests.
     #[must_use]
     pub fn new(
-        (address, config, config_state): (IpAddr, Arc<Config>, ConfigState),
+        (address, config, config_state, start_settings): (IpAddr, Arc<Config>, ConfigState, StartSettings),
         stores: Arc<SharedStores>,
         upstreams: Arc<Upstreams>,
         metrics: Arc<Metrics>,
@@ -119,7 +119,7 @@ impl AdminState {
         let state = Self {
             address,
             reload_requests: sender,
-            start_settings: StartSettings::of(&config),
+            start_settings,
             config: ArcSwap::new(config),
             config_state: ArcSwap::from_pointee(config_state),
             ready: AtomicBool::new(false),

@@ -34,9 +34,16 @@ const MAX_CONNECTIONS: usize = 128;
 /// Pause after `accept` has failed.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Serves the admin port until the process ends. Accepts connections while `open` is true.
-pub async fn port(listener: TcpListener, state: Arc<AdminState>, open: watch::Receiver<bool>) {
+/// Serves the admin port until the process ends. Accepts connections while `open` is true, and `listener` listens from then on.
+pub async fn port(listener: std::net::TcpListener, state: Arc<AdminState>, mut open: watch::Receiver<bool>) {
     events::record(&state);
+    if open.wait_for(|is_open| *is_open).await.is_err() {
+        return;
+    }
+    let listener = match TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return tracing::error!(%error, "the admin port cannot be served"),
+    };
     let serve = |(stream, peer): (TcpStream, SocketAddr), state, slot| {
         serve_client(stream, peer.ip().to_canonical(), state, slot)
     };
@@ -190,6 +197,7 @@ mod tests {
     use super::*;
     use crate::admin::ConfigState;
     use crate::admin::connection_slots::ConnectionSlots;
+    use tollgate_config::StartSettings;
     use tollgate_proxy::state::stores::SharedStores;
     use tollgate_telemetry::top_keys::Readers;
 
@@ -199,7 +207,7 @@ mod tests {
         let (config, notes) = (Arc::new(loaded.config), ConfigState::new(&[], loaded.notes));
         let stores = SharedStores::new(&config);
         AdminState::new(
-            (Ipv4Addr::LOCALHOST.into(), config, notes),
+            (Ipv4Addr::LOCALHOST.into(), Arc::clone(&config), notes, StartSettings::of(&config)),
             stores,
             Arc::default(),
             Arc::default(),

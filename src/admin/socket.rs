@@ -48,13 +48,25 @@ pub struct SocketFile {
 /// # Errors
 /// The path is in use, or the system refuses it.
 pub fn bind(settings: &AdminSocket) -> Result<(UnixListener, SocketFile), SocketError> {
+    create(settings, true)
+}
+
+/// Binds the socket as [`bind`] does, in place of one that accepts connections.
+///
+/// # Errors
+/// The path holds a file of another kind, or the system refuses it.
+pub fn replace(settings: &AdminSocket) -> Result<(UnixListener, SocketFile), SocketError> {
+    create(settings, false)
+}
+
+fn create(settings: &AdminSocket, spares_live: bool) -> Result<(UnixListener, SocketFile), SocketError> {
     let path = &settings.path;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // Of two gateways that start together, the second sees the first one's socket.
     let _lock = lock(folder)?;
     match fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.file_type().is_socket() => return Err(SocketError::NotSocket),
-        Ok(_) if is_live(path)? => return Err(SocketError::InUse),
+        Ok(_) if spares_live && is_live(path)? => return Err(SocketError::InUse),
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         Ok(_) | Err(_) => {}
     }
@@ -148,8 +160,9 @@ mod tests {
         assert_eq!(fs::metadata(&settings.path).unwrap().mode() & 0o777, 0o640);
         assert!(matches!(bind(&settings), Err(SocketError::InUse)));
         drop(listener);
-        let (second, second_file) = bind(&settings).unwrap();
-        drop(file);
+        let (live, live_file) = bind(&settings).unwrap();
+        let (second, second_file) = replace(&settings).unwrap();
+        drop((live, live_file, file));
         assert!(settings.path.exists(), "the file belongs to the second one");
         drop((second, second_file));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);

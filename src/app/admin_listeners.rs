@@ -53,7 +53,7 @@ pub(super) fn start_admin(
         }
     };
     let bound = listener.local_addr()?;
-    let served = tokio::net::TcpListener::from_std(listener.try_clone()?)?;
+    let served = listener.try_clone()?;
     sockets.admin = Some(listener);
     spawn_boxed(admin::serve::port(served, Arc::clone(state), open));
     Ok(Some(bound))

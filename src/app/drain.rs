@@ -74,7 +74,7 @@ impl Process {
             }
         }
         // A process that has not taken over yet leaves the sockets to the one before.
-        let is_waiting = matches!(*self.orders.borrow(), Order::Pause(_));
+        let is_waiting = matches!(*self.orders.borrow(), Order::Wait);
         let leaves_queue = self.sockets.is_kept || end == End::HandedOver { shares_sockets: true } || is_waiting;
         // The workers close the last duplicates.
         drop(self.sockets);

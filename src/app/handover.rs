@@ -13,22 +13,19 @@
 //! Connections that clients open meanwhile wait in the queues of the sockets, which both processes have. If the new process
 //! fails before its last message, the old one goes on.
 
-use std::convert::Infallible;
 use std::env;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{self, Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use command_fds::{CommandFdExt as _, FdMapping};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc};
 
-use crate::admin::AdminState;
 use crate::app::buckets;
 use crate::app::process::{End, Process};
 use crate::app::service_manager;
@@ -49,6 +46,9 @@ pub(super) enum HandoverError {
     /// The process is the first one of its container, which would end with it.
     #[error("this is process 1: its container would end with it; start another container in place of this one")]
     FirstProcess,
+    /// The process takes over itself.
+    #[error("this process does not serve yet: send SIGUSR2 again when it does")]
+    Waiting,
     /// The program cannot be started.
     #[error("cannot start the new process: {0}; is the program still at its path?")]
     Start(io::Error),
@@ -57,7 +57,7 @@ pub(super) enum HandoverError {
         "the new process has ended ({0}): see its messages above, try it with `tollgate check`, and send SIGUSR2 again"
     )]
     Ended(ExitStatus),
-    /// The process that listens beside this one has ended.
+    /// The process that starts beside this one has ended.
     #[error("the other process has ended before it could serve: see its messages")]
     Gone,
     /// The new process does not follow the protocol.
@@ -76,9 +76,13 @@ struct Successor {
     serves: bool,
 }
 
-/// Process that hands its sockets over, as the new one sees it.
+/// Process that hands over, as the new one sees it.
 #[derive(Debug)]
-pub(super) struct Predecessor(tokio::net::UnixStream);
+pub(super) struct Predecessor {
+    stream: tokio::net::UnixStream,
+    /// Secret key of the hashes of its keys.
+    pub(super) hash_key: [u8; 16],
+}
 
 impl Process {
     /// Hands over to a process that listens beside this one or, without one, the listening sockets to a new process. Without
@@ -87,9 +91,10 @@ impl Process {
         let timeout = self.config.borrow().server.handover_timeout.get();
         let mut successor = match other {
             Some(stream) => {
-                tracing::info!(?timeout, "another process listens on the ports, to take over");
+                tracing::info!(?timeout, "another process starts beside this one, to take over");
                 Successor { process: None, stream, serves: false }
             }
+            None if matches!(*self.orders.borrow(), Order::Wait) => return Err(HandoverError::Waiting),
             None if process::id() == 1 => return Err(HandoverError::FirstProcess),
             None => Successor::start(&self.sockets).map_err(HandoverError::Start)?,
         };
@@ -137,8 +142,10 @@ impl Process {
 
     /// Accepts connections again after a handover that did not take place.
     fn serve_again(&self) {
-        self.orders.send_replace(Order::Serve);
-        self.admin_open.send_replace(true);
+        if !matches!(*self.orders.borrow(), Order::Wait) {
+            self.orders.send_replace(Order::Serve);
+            self.admin_open.send_replace(true);
+        }
     }
 
     async fn hand_over_to(&mut self, successor: &mut Successor) -> io::Result<()> {
@@ -173,42 +180,6 @@ pub(super) async fn next_successor(
     match offers.recv().await {
         Some(other) => Some(other),
         None => std::future::pending().await,
-    }
-}
-
-/// Reports readiness when every worker has dropped its sender. A process that takes the sockets of another one waits for it,
-/// and accepts connections from then on.
-pub(super) async fn begin_to_serve(
-    mut started: mpsc::Receiver<Infallible>,
-    mut predecessor: Option<Predecessor>,
-    (orders, admin_open): (watch::Sender<Order>, watch::Sender<bool>),
-    admin: Arc<AdminState>,
-) {
-    let None = started.recv().await;
-    if let Some(predecessor) = &mut predecessor {
-        let timeout = admin.config.load().server.handover_timeout.get();
-        let taken = tokio::time::timeout(timeout, predecessor.take_over()).await;
-        match taken.unwrap_or(Err(io::ErrorKind::TimedOut.into())) {
-            Ok(snapshot) if snapshot.is_empty() => {}
-            Ok(snapshot) => buckets::restore(&admin.stores, &snapshot),
-            Err(error) => {
-                tracing::warn!(%error, "the process before has ended during the handover, or does not respond: serving in its place");
-            }
-        }
-    }
-    orders.send_if_modified(|order| match order {
-        Order::Pause(_) => {
-            *order = Order::Serve;
-            true
-        }
-        // The process drains already.
-        _ => false,
-    });
-    admin_open.send_replace(true);
-    admin.ready.store(true, Relaxed);
-    match predecessor {
-        Some(predecessor) => predecessor.report_serving().await,
-        None => service_manager::ready(),
     }
 }
 
@@ -269,32 +240,39 @@ impl Drop for Successor {
 }
 
 impl Predecessor {
-    /// Returns the process at the other end of `stream`. Must be called within a runtime.
-    pub(super) fn new(stream: UnixStream) -> io::Result<Self> {
+    /// Returns the process at the other end of `stream` when it is about to hand over.
+    ///
+    /// # Errors
+    /// It has ended, or does not respond within `timeout`.
+    pub(super) async fn meet(stream: UnixStream, timeout: Duration) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self(tokio::net::UnixStream::from_std(stream)?))
-    }
-
-    /// Returns the secret key of the hashes of its keys; `None` if the process has ended, or does not respond within `timeout`.
-    pub(super) async fn hash_key(&mut self, timeout: Duration) -> Option<[u8; 16]> {
-        let mut key = [0; 16];
-        tokio::time::timeout(timeout, self.0.read_exact(&mut key)).await.ok()?.ok().map(|_| key)
+        let mut stream = tokio::net::UnixStream::from_std(stream)?;
+        let mut hash_key = [0; 16];
+        tokio::time::timeout(timeout, stream.read_exact(&mut hash_key)).await??;
+        Ok(Self { stream, hash_key })
     }
 
     /// Waits until the process accepts no connections any more, and returns the snapshot of its buckets.
-    async fn take_over(&mut self) -> io::Result<Vec<u8>> {
-        self.0.write_u8(READY).await?;
-        let length = self.0.read_u64_le().await?;
+    ///
+    /// # Errors
+    /// It has ended, goes on itself, or does not respond within `timeout`.
+    pub(super) async fn take_over(&mut self, timeout: Duration) -> io::Result<Vec<u8>> {
+        tokio::time::timeout(timeout, self.receive()).await?
+    }
+
+    async fn receive(&mut self) -> io::Result<Vec<u8>> {
+        self.stream.write_u8(READY).await?;
+        let length = self.stream.read_u64_le().await?;
         if length > buckets::MAX_BYTES as u64 {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let mut snapshot = Vec::new();
-        (&mut self.0).take(length).read_to_end(&mut snapshot).await?;
+        (&mut self.stream).take(length).read_to_end(&mut snapshot).await?;
         if snapshot.len() as u64 == length { Ok(snapshot) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
     /// Tells the process that this one serves.
-    async fn report_serving(mut self) {
-        let _ = self.0.write_u8(SERVING).await;
+    pub(super) async fn report_serving(mut self) {
+        let _ = self.stream.write_u8(SERVING).await;
     }
 }

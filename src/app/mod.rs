@@ -1,6 +1,6 @@
 //! Life of the process: start, reload, drain.
 //!
-//! [`Startup::run`] starts the workers and the admin port ([`start`]), applies changed configurations ([`reload`]) until a signal
+//! [`Startup::run`] starts the workers and the admin port ([`start`]), serves (`serving.rs`), applies changed configurations ([`reload`]) until a signal
 //! requests shutdown, and then waits for in-flight requests (`drain.rs`). Each [`worker`](tollgate_proxy::worker) is a
 //! thread with its own runtime; the main thread runs everything else.
 
@@ -15,6 +15,7 @@ mod process;
 mod reader;
 pub mod reload;
 mod service_manager;
+mod serving;
 pub mod signals;
 pub mod sockets;
 pub mod source;
@@ -63,8 +64,17 @@ impl Startup {
         let local = tokio::task::LocalSet::new();
         let ended = local.block_on(&self.runtime, async {
             let mut shut_down = ShutDownSignals::new()?;
-            let mut process = Process::start(source, loaded, self.sockets).await?;
-            let end = process.reload_until_end((source, files), &mut self.commands, &mut shut_down).await;
+            let (mut process, waiting) = tokio::select! {
+                started = Process::start(source, loaded, self.sockets) => started?,
+                () = shut_down.next() => {
+                    tracing::info!("shut down before the start was complete");
+                    return Ok(());
+                }
+            };
+            let end = tokio::select! {
+                end = process.reload_until_end((source, files), &mut self.commands, &mut shut_down) => end,
+                Err(error) = waiting.serve() => return Err(error),
+            };
             process.drain(end, &mut shut_down).await;
             Ok(())
         });

@@ -1,93 +1,122 @@
 //! Overlap: a process that shares the ports of another one (`server.reuse-port`) asks it for its buckets, over a Unix socket
-//! beside `memory.state-file`. The other process then drains, as after SIGUSR2.
+//! beside `memory.state-file`. The other process then drains, as after SIGUSR2. Of several that start together, each has its turn.
 
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::UnixListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::admin::socket::{self, SocketError, SocketFile};
+use crate::app::handover::Predecessor;
+use crate::app::start::StartError;
 use tollgate_config::{AdminSocket, Config};
 
 /// Permissions of the socket: buckets are secret, and its clients end the process.
 const MODE: u32 = 0o600;
-/// Pause until the socket is bound again after another process has had it.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Number of such attempts.
-const ATTEMPTS: u32 = 100;
 
-/// Returns a connection to the process that serves the same `address` and keeps its buckets in the same file, if there is one.
-pub(super) fn connect(config: &Config, address: SocketAddr) -> Option<UnixStream> {
-    UnixStream::connect(path(config, address)?).ok()
-}
+/// Lock of the process that takes over, until it serves. The kernel releases it with the process.
+pub(super) type Turn = File;
 
-/// Accepts connections of processes that take over, and passes them on while this one serves: while `open` is true. Another
-/// process can have the socket meanwhile.
-pub(super) async fn offer(
-    config: Arc<Config>,
-    address: SocketAddr,
-    mut open: watch::Receiver<bool>,
-    offers: mpsc::Sender<tokio::net::UnixStream>,
-) {
-    let Some(path) = path(&config, address) else { return };
-    let settings = AdminSocket { path, mode: MODE };
-    loop {
-        if open.wait_for(|is_open| *is_open).await.is_err() || offers.is_closed() {
-            return;
+/// Waits until no other process takes over. Returns its turn; `None` if buckets do not go to a process that shares the ports.
+///
+/// # Errors
+/// Another process has its turn for longer than `server.handover-timeout`.
+pub(super) async fn turn(config: &Config, address: SocketAddr) -> Result<Option<Turn>, StartError> {
+    let Some(path) = path(config, address, "lock") else { return Ok(None) };
+    let lock = match OpenOptions::new().write(true).create(true).truncate(false).mode(MODE).open(&path) {
+        Ok(lock) => lock,
+        Err(error) => {
+            let path = path.display();
+            tracing::warn!(%path, %error, "buckets are not taken from a process that serves this address: the file beside `memory.state-file` cannot be opened");
+            return Ok(None);
         }
-        let (listener, _file) = match bind(&settings).await {
-            Ok(bound) => bound,
-            Err(error) => {
-                let path = settings.path.display();
-                tracing::warn!(%path, %error, "no other process can take over: the socket beside `memory.state-file` cannot be bound");
-                return;
+    };
+    let timeout = config.server.handover_timeout.get();
+    let (started, mut is_logged) = (Instant::now(), false);
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(Some(lock)),
+            Err(TryLockError::Error(error)) => return Err(error.into()),
+            Err(TryLockError::WouldBlock) if started.elapsed() >= timeout => return Err(StartError::NoTurn(timeout)),
+            Err(TryLockError::WouldBlock) => {
+                if !is_logged {
+                    tracing::info!(?timeout, "another process takes over at the moment: this one waits for its turn");
+                    is_logged = true;
+                }
+                tokio::time::sleep(PAUSE).await;
             }
-        };
-        tokio::select! {
-            _ = open.wait_for(|is_open| !is_open) => {}
-            () = accept(&listener, &offers) => return,
         }
     }
 }
 
-/// Passes connections on until the process drains.
-async fn accept(listener: &UnixListener, offers: &mpsc::Sender<tokio::net::UnixStream>) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                if offers.send(stream).await.is_err() {
-                    return;
-                }
+/// Returns the process that serves the same `address` and keeps its buckets in the same file, if there is one. If it drains, its
+/// successor may follow.
+pub(super) async fn predecessor(config: &Config, address: SocketAddr) -> Option<Predecessor> {
+    let path = path(config, address, "sock")?;
+    let timeout = config.server.handover_timeout.get();
+    let started = Instant::now();
+    while let Ok(stream) = UnixStream::connect(&path) {
+        let left = timeout.saturating_sub(started.elapsed());
+        match Predecessor::meet(stream, left).await {
+            Ok(predecessor) => return Some(predecessor),
+            Err(error) if started.elapsed() >= timeout || error.kind() == io::ErrorKind::TimedOut => {
+                tracing::warn!(%error, "the process that serves this address does not respond: its buckets are not taken");
+                return None;
             }
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+    None
+}
+
+/// Offers the buckets to processes that take over, in place of the process before. Their connections are passed on until this
+/// process drains.
+pub(super) fn offer(
+    config: &Config,
+    address: SocketAddr,
+    offers: mpsc::Sender<tokio::net::UnixStream>,
+) -> Option<impl Future<Output = ()> + use<>> {
+    let settings = AdminSocket { path: path(config, address, "sock")?, mode: MODE };
+    let bound = socket::replace(&settings)
+        .and_then(|(listener, file)| Ok((UnixListener::from_std(listener).map_err(SocketError::from)?, file)));
+    match bound {
+        Ok((listener, file)) => Some(accept(listener, file, offers)),
+        Err(error) => {
+            let path = settings.path.display();
+            tracing::warn!(%path, %error, "no other process can take over: the socket beside `memory.state-file` cannot be bound");
+            None
+        }
+    }
+}
+
+async fn accept(listener: UnixListener, _file: SocketFile, offers: mpsc::Sender<tokio::net::UnixStream>) {
+    loop {
+        let accepted = tokio::select! {
+            () = offers.closed() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => drop(offers.send(stream).await),
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
 }
 
-/// Binds the socket as soon as the process before has closed it.
-async fn bind(settings: &AdminSocket) -> Result<(UnixListener, SocketFile), SocketError> {
-    for _ in 1..ATTEMPTS {
-        match socket::bind(settings) {
-            Err(SocketError::InUse) => tokio::time::sleep(PAUSE).await,
-            bound => {
-                let (listener, file) = bound?;
-                return Ok((UnixListener::from_std(listener)?, file));
-            }
-        }
-    }
-    Err(SocketError::InUse)
-}
-
-/// Returns the path of the socket, if buckets go to a process that shares the ports. It has the address for traffic: a process
-/// on another port does not follow this one.
-fn path(config: &Config, address: SocketAddr) -> Option<PathBuf> {
+/// Returns the path of a file of this `kind`, if buckets go to a process that shares the ports. It has the address for traffic: a
+/// process on another port does not follow this one.
+fn path(config: &Config, address: SocketAddr, kind: &str) -> Option<PathBuf> {
     let memory = &config.memory;
     let shares = config.server.reuse_port.get() && memory.hand_over.get();
     let mut path = memory.state_file.as_ref().filter(|_| shares)?.clone().into_os_string();
-    path.push(format!(".{address}.sock"));
+    path.push(format!(".{address}.{kind}"));
     Some(path.into())
 }

@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use listenfd::ListenFd;
 use socket2::{Domain, SockRef, Type};
 use thiserror::Error;
-use tollgate_config::Config;
+use tollgate_config::{Config, StartSettings};
 use tollgate_proxy::server::accept::Listener;
 use tollgate_proxy::server::listener;
 
@@ -143,6 +143,51 @@ impl Sockets {
         Ok(())
     }
 
+    /// Returns the settings that the process starts with: those of `config`, except for inherited sockets. Must be called before
+    /// others are bound.
+    pub(super) fn settings(&self, config: &Config) -> io::Result<StartSettings> {
+        let mut settings = StartSettings::of(config);
+        let (server, management) = (&config.server, &config.management);
+        let plain = server.http.map(|http| SocketAddr::new(server.address.get(), http.port.get()));
+        let of_tcp = [
+            (
+                &self.traffic[..],
+                "server.port",
+                "server.address",
+                Some(SocketAddr::new(server.address.get(), server.port.get())),
+            ),
+            (&self.plain[..], "server.http.port", "server.address", plain),
+            (
+                self.admin.as_slice(),
+                "management.server.port",
+                "management.server.address",
+                Some(SocketAddr::new(management.address, management.port)),
+            ),
+        ];
+        for (sockets, port, address, configured) in of_tcp {
+            let (Some(socket), Some(configured)) = (sockets.first(), configured) else { continue };
+            let in_use = socket.local_addr()?;
+            let ip = in_use.ip().to_canonical();
+            if self.is_kept {
+                settings.replace(port, None);
+                settings.replace(address, None);
+                continue;
+            }
+            if ![0, in_use.port()].contains(&configured.port()) {
+                settings.replace(port, Some(&in_use.port().to_string()));
+            }
+            // On a host without IPv6, `::` is bound as 0.0.0.0.
+            if ip != configured.ip().to_canonical() && !(ip.is_unspecified() && configured.ip().is_unspecified()) {
+                settings.replace(address, Some(&ip.to_string()));
+            }
+        }
+        if self.admin_socket.is_some() && !self.owns_socket_file {
+            settings.replace("management.server.socket", None);
+            settings.replace("management.server.socket-mode", None);
+        }
+        Ok(settings)
+    }
+
     /// Binds the sockets for traffic, unless they were inherited, and distributes them among the workers.
     pub(super) fn of_workers(&mut self, config: &Config) -> Result<Vec<Vec<Listener<TcpListener>>>, SocketsError> {
         let workers = config.server.workers().get();
@@ -188,6 +233,14 @@ impl Sockets {
     pub(super) fn admin_address(&self, config: &Config) -> io::Result<IpAddr> {
         let inherited = self.admin.as_ref().map(TcpListener::local_addr).transpose()?;
         Ok(inherited.map_or(config.management.address, |inherited| inherited.ip().to_canonical()))
+    }
+
+    /// Returns duplicates of the sockets that listen when the process serves, with their settings.
+    pub(super) fn to_open(&self) -> io::Result<Vec<(&'static str, TcpListener)>> {
+        let named = |setting| move |socket: &TcpListener| socket.try_clone().map(|socket| (setting, socket));
+        let traffic = self.traffic.iter().map(named("server.port"));
+        let plain = self.plain.iter().map(named("server.http.port"));
+        traffic.chain(plain).chain(self.admin.iter().map(named("management.server.port"))).collect()
     }
 
     /// Returns duplicates for a new process, with their names, and its end of the connection to this one.

@@ -8,19 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::admin::socket::SocketError;
 use crate::admin::{AdminState, ConfigState, ReloadError, on_traffic, port_needs_identity};
 use crate::app::admin_listeners::{start_admin, start_admin_socket};
 use crate::app::buckets;
 use crate::app::descriptors;
-use crate::app::handover::{Predecessor, begin_to_serve};
+use crate::app::handover::Predecessor;
 use crate::app::located_routes::{require_routes, start_upstreams};
-use crate::app::overlap;
+use crate::app::overlap::{self, Turn};
 use crate::app::process::{Process, WorkerThread};
 use crate::app::reader::Reader;
 use crate::app::service_manager::{self, Beats};
+use crate::app::serving::{Addresses, Waiting};
 use crate::app::sockets::{Sockets, SocketsError};
 use crate::app::source::Source;
 use tollgate_acme::Certificates;
@@ -38,7 +39,6 @@ use tollgate_proxy::state::redis_monitor::RedisMonitor;
 use tollgate_proxy::state::stores::SharedStores;
 use tollgate_proxy::upstream::balance::Upstreams;
 use tollgate_proxy::worker::Worker;
-use tollgate_routing::Predicate;
 use tollgate_telemetry::log_writer::{LogOptions, LogWriter, Target};
 use tollgate_telemetry::otlp::exporter::SpanQueue;
 use tollgate_telemetry::{key_display, top_keys};
@@ -72,6 +72,16 @@ pub enum StartError {
     /// The configuration would replace the routes of the process before by none.
     #[error("not taking over: {0}")]
     NoRoutes(ReloadError),
+    /// Another process takes over, for longer than this.
+    #[error(
+        "not taking over: another process that started beside the running one has not served within {0:?} (`server.handover-timeout`); see its messages or end it, and start this one again"
+    )]
+    NoTurn(Duration),
+    /// The process that serves does not hand over.
+    #[error(
+        "not taking over: the process beside this one has not handed over and goes on; see its messages and `server.handover-timeout`, or end it with SIGTERM, and start this one again"
+    )]
+    NotHandedOver,
     /// A socket cannot be bound, or an inherited one cannot be used.
     #[error(transparent)]
     Sockets(#[from] SocketsError),
@@ -81,17 +91,22 @@ pub enum StartError {
 }
 
 impl Process {
-    /// Starts the gateway on inherited `sockets`, or on its own. Must be called within the process's `LocalSet`.
+    /// Starts the gateway on inherited `sockets`, or on its own. Returns it, and its last step. Must be called within the process's
+    /// `LocalSet`.
     ///
     /// # Errors
     /// A port or file cannot be opened, or a thread cannot be created.
-    pub(super) async fn start(source: &Source, loaded: Loaded, mut sockets: Sockets) -> Result<Self, StartError> {
+    pub(super) async fn start(
+        source: &Source,
+        loaded: Loaded,
+        mut sockets: Sockets,
+    ) -> Result<(Self, Waiting), StartError> {
+        let settings = sockets.settings(&loaded.config)?;
         let listeners = sockets.of_workers(&loaded.config)?;
         let address = sockets.traffic[0].local_addr()?;
         let log = open_access_log(&loaded.config)?;
-        let connection = sockets.predecessor.take().or_else(|| overlap::connect(&loaded.config, address));
-        let mut predecessor = connection.map(Predecessor::new).transpose()?;
-        let stores = start_stores(&loaded.config, predecessor.as_mut()).await;
+        let (predecessor, turn) = find_predecessor(&mut sockets, &loaded.config, address).await?;
+        let stores = start_stores(&loaded.config, predecessor.as_ref());
         let upstreams = Arc::<Upstreams>::default();
         let (mut manager, Loaded { config, notes }) = start_upstreams(&upstreams, loaded, source).await;
         if predecessor.is_some() {
@@ -108,7 +123,7 @@ impl Process {
         key_display::configure(config.management.key_hashing.as_ref());
         let (spans, tracing) = start_traces(&config)?;
         let (admin, reload_requests) = AdminState::new(
-            (sockets.admin_address(&config)?, Arc::clone(&config), ConfigState::new(source.paths(), notes)),
+            (sockets.admin_address(&config)?, Arc::clone(&config), ConfigState::new(source.paths(), notes), settings),
             Arc::clone(&stores),
             Arc::clone(&upstreams),
             Arc::clone(&metrics),
@@ -116,13 +131,10 @@ impl Process {
             log.clone(),
             spans.as_ref().map(|spans| Arc::clone(spans.stats())),
         );
-        let (orders, orders_receiver) = watch::channel(match &predecessor {
-            Some(_) => Order::Pause(Arc::new(Semaphore::new(0))),
-            None => Order::Serve,
-        });
-        let (admin_open, open) = watch::channel(predecessor.is_none());
-        let (offer, offers) = mpsc::channel(1);
-        spawn_boxed(overlap::offer(Arc::clone(&config), address, open.clone(), offer));
+        // Beside another process, this one gets connections when nothing can fail any more.
+        let waits = predecessor.is_some() || config.server.reuse_port.get();
+        let (orders, orders_receiver) = watch::channel(if waits { Order::Wait } else { Order::Serve });
+        let (admin_open, open) = watch::channel(!waits);
         let admin_address = start_admin(&config, &admin, &mut sockets, open.clone())?;
         let admin_socket = start_admin_socket(&config, &admin, &mut sockets, open)?;
         let (config_sender, config_receiver) = watch::channel(Arc::clone(&config));
@@ -136,14 +148,23 @@ impl Process {
         spawn_boxed(sweep(Arc::clone(&stores)));
         let metering = Metering::start(&stores, config_receiver.clone())?;
         let redis_monitor = RedisMonitor::start(&stores, config_receiver.clone());
-        let plain_address = sockets.plain.first().and_then(|socket| socket.local_addr().ok());
-        announce((address, plain_address), admin_address, &config);
-        let accepting = (orders.clone(), admin_open.clone());
-        spawn_boxed(begin_to_serve(started, predecessor, accepting, Arc::clone(&admin)));
+        let plain = sockets.plain.first().and_then(|socket| socket.local_addr().ok());
+        let (offer, offers) = mpsc::channel(1);
+        let waiting = Waiting {
+            started,
+            predecessor,
+            turn,
+            offers: offer,
+            sockets: sockets.to_open()?,
+            orders: orders.clone(),
+            admin_open: admin_open.clone(),
+            admin: Arc::clone(&admin),
+            addresses: Addresses { traffic: address, plain, admin: admin_address },
+        };
         let mut registrations = Registrations::default();
         registrations.apply(&config.registrations, address, config.server.tls.is_some()).await;
         reader.keep(generation, metrics);
-        Ok(Self {
+        let process = Self {
             registrations,
             listener: address,
             config: config_sender,
@@ -166,16 +187,28 @@ impl Process {
             redis_monitor,
             spans,
             log,
-        })
+        };
+        Ok((process, waiting))
     }
 }
 
+/// Returns the process that hands its sockets over, or the one beside this one with the turn to follow it.
+async fn find_predecessor(
+    sockets: &mut Sockets,
+    config: &Config,
+    address: SocketAddr,
+) -> Result<(Option<Predecessor>, Option<Turn>), StartError> {
+    if let Some(connection) = sockets.predecessor.take() {
+        return Ok((Predecessor::meet(connection, config.server.handover_timeout.get()).await.ok(), None));
+    }
+    let Some(turn) = overlap::turn(config, address).await? else { return Ok((None, None)) };
+    Ok((overlap::predecessor(config, address).await, Some(turn)))
+}
+
 /// Creates the stores, for the buckets that `predecessor` will send, or with those that an earlier process has left in a file.
-async fn start_stores(config: &Config, predecessor: Option<&mut Predecessor>) -> Arc<SharedStores> {
-    if let Some(predecessor) = predecessor
-        && let Some(key) = predecessor.hash_key(config.server.handover_timeout.get()).await
-    {
-        return SharedStores::with_hash_key(config, Some(key));
+fn start_stores(config: &Config, predecessor: Option<&Predecessor>) -> Arc<SharedStores> {
+    if let Some(predecessor) = predecessor {
+        return SharedStores::with_hash_key(config, Some(predecessor.hash_key));
     }
     let Some(left) = buckets::read(config) else { return SharedStores::new(config) };
     let stores = SharedStores::with_hash_key(config, buckets::hash_key(&left));
@@ -247,33 +280,6 @@ fn start_workers(
     });
     let threads = threads.collect::<io::Result<_>>()?;
     Ok((threads, beats, started))
-}
-
-fn announce((address, plain): (SocketAddr, Option<SocketAddr>), admin: Option<SocketAddr>, config: &Config) {
-    let admin_scheme = if config.management.tls.is_some() { "https" } else { "http" };
-    let admin = admin.map(|address| format!("{admin_scheme}://{address}"));
-    let admin_socket = config.management.socket.as_ref().map(|socket| socket.path.display().to_string());
-    let scheme = if config.server.tls.is_some() { "https" } else { "http" };
-    tracing::info!(
-        workers = config.server.workers().get(),
-        routes = config.routes.len(),
-        limits = if config.redis.is_some() { "redis" } else { "memory" },
-        admin = admin.as_deref().unwrap_or("off"),
-        admin_socket,
-        http = plain.map(|address| format!("http://{address}")),
-        "listening on {scheme}://{address}"
-    );
-    if let Some(path) = example_path(config) {
-        tracing::info!("try: curl -i {scheme}://localhost:{}{path}", address.port());
-    }
-}
-
-/// Returns a path of the built-in demo upstream, for a `curl` example.
-fn example_path(config: &Config) -> Option<String> {
-    let demo = config.routes.iter().find(|route| route.uri == tollgate_config::Target::Echo)?;
-    let patterns = demo.predicates.iter().find_map(Predicate::path_patterns)?;
-    let path = patterns.first()?.to_string().replace("**", "hello");
-    (!path.contains(['*', '?', '{'])).then_some(path)
 }
 
 /// Removes full buckets from memory periodically, and reports limiters without room for new keys.

@@ -7,11 +7,13 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::json;
+
 use crate::lifecycle::{Held, yaml};
 use crate::support::clients::{Clients, Slow};
 use crate::support::gateway::{Gateway, TOLLGATE, signal};
 use crate::support::upstream::{Upstream, read_request};
-use crate::support::{PATIENCE, eventually};
+use crate::support::{PATIENCE, eventually, free_address};
 
 #[test]
 fn a_new_process_takes_the_sockets_under_load_and_loses_no_request() {
@@ -210,4 +212,31 @@ fn the_unix_socket_of_the_admin_port_is_handed_over() {
     let pid = gateway.processes().pop().unwrap();
     signal(pid, "TERM");
     eventually("the file is removed at the end", || !path.exists());
+}
+
+#[test]
+fn settings_that_need_a_restart_are_compared_with_the_sockets_in_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tollgate.yaml");
+    let ports = [free_address().port(), free_address().port()];
+    let write = |port: u16| {
+        let routes = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]";
+        let text = format!(
+            "server: {{address: 127.0.0.1, port: {port}, workers: 2}}\naccess-log: {{output: off}}\n{routes}\n"
+        );
+        fs::write(&path, text).unwrap();
+    };
+    write(ports[0]);
+    let mut command = Command::new(TOLLGATE);
+    command.env("MANAGEMENT_SERVER_PORT", "0").arg("--config").arg(&path).arg("--tollgate.config.watch=false");
+    let gateway = Gateway::from_command(command);
+    let needed = || gateway.admin("/api/config").json()["needs-restart"].clone();
+    assert_eq!(needed(), json!([]));
+    write(ports[1]);
+    gateway.hand_over();
+    assert_eq!(gateway.get("/a").status, 200, "it serves the inherited socket");
+    assert_eq!(needed(), json!(["server.port"]));
+    write(ports[0]);
+    signal(gateway.processes().pop().unwrap(), "HUP");
+    eventually("the port is again that of the socket", || needed() == json!([]));
 }

@@ -4,10 +4,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::model::{AdminSocket, Config, OtlpExport};
 
-/// SHA-256 of each setting that is read only at the start, as the process uses it. The configuration that it started with,
-/// with its tokens and keys, does not outlive a reload.
+/// SHA-256 of each setting that is read only at the start, as the process uses it; `None` for one without effect. The configuration
+/// that it started with, with its tokens and keys, does not outlive a reload.
 #[derive(Clone, Copy, Debug)]
-pub struct StartSettings([[u8; 32]; SETTINGS.len()]);
+pub struct StartSettings([Option<[u8; 32]>; SETTINGS.len()]);
 
 /// A key that needs a restart, with everything below it, and a text that differs if its value does.
 struct Setting {
@@ -66,15 +66,25 @@ impl StartSettings {
     /// Returns the settings of `config`.
     #[must_use]
     pub fn of(config: &Config) -> Self {
-        Self(SETTINGS.map(|setting| Sha256::digest((setting.text)(config)).into()))
+        Self(SETTINGS.map(|setting| Some(Sha256::digest((setting.text)(config)).into())))
+    }
+
+    /// Replaces the value of `key` by the one that is in use, such as the port of an inherited socket; `None` if the key has no
+    /// effect in this process.
+    pub fn replace(&mut self, key: &str, in_use: Option<&str>) {
+        for (setting, digest) in SETTINGS.iter().zip(&mut self.0) {
+            if setting.key == key {
+                *digest = in_use.map(|text| Sha256::digest(text).into());
+            }
+        }
     }
 
     /// Returns the keys whose values in `config` differ from these and take effect only at the next start.
     #[must_use]
     pub fn needs_restart(&self, config: &Config) -> Vec<&'static str> {
         let digests = Self::of(config).0;
-        let differs = |at: &usize| digests.get(*at) != self.0.get(*at);
-        (0..SETTINGS.len()).filter(differs).map(|at| SETTINGS[at].key).collect()
+        let compared = SETTINGS.iter().zip(self.0.iter().zip(&digests));
+        compared.filter(|(_, (start, now))| start.is_some() && start != now).map(|(setting, _)| setting.key).collect()
     }
 }
 
@@ -112,6 +122,16 @@ mod tests {
         let start = StartSettings::of(&with("0123456789abcdef", "one"));
         assert_eq!(start.needs_restart(&with("fedcba9876543210", "one")), [] as [&str; 0]);
         assert_eq!(start.needs_restart(&with("0123456789abcdef", "two")), ["management.otlp"]);
+    }
+
+    #[test]
+    fn a_setting_is_compared_with_the_value_in_use() {
+        let mut start = StartSettings::of(&config("server: {port: 8081}"));
+        start.replace("server.port", Some("8080"));
+        assert_eq!(start.needs_restart(&config("server: {port: 8081}")), ["server.port"]);
+        assert_eq!(start.needs_restart(&config("server: {port: 8080}")), [] as [&str; 0]);
+        start.replace("server.port", None);
+        assert_eq!(start.needs_restart(&config("server: {port: 8081}")), [] as [&str; 0]);
     }
 
     #[test]

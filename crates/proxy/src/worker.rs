@@ -90,10 +90,6 @@ impl Worker {
     async fn serve(mut self) -> std::io::Result<usize> {
         let shared = Arc::clone(&self.generation.borrow_and_update());
         let config = Arc::clone(&shared.config);
-        let listeners = self.listeners.into_iter().map(|(listener, is_plain)| {
-            tokio::net::TcpListener::from_std(listener).map(|listener| (listener, is_plain))
-        });
-        let listeners = listeners.collect::<std::io::Result<Vec<_>>>()?;
         let stores = Stores::new(self.stores);
         let unrouted = self.metrics.route(self.number, None);
         let logs_reasons = self.log.is_some() && config.access_log.format.0 == AccessLogFormat::Json;
@@ -110,6 +106,14 @@ impl Worker {
         spawn_boxed(top_keys::answer(self.top_queries));
         spawn_boxed(apply_reloads(Rc::clone(&state), Rc::clone(&gateway), Rc::clone(&limits), self.generation));
         let connections = self.gate.connections(self.number);
+        // A socket that does not listen yet would count as closed for good.
+        if self.orders.wait_for(|order| !matches!(order, Order::Wait)).await.is_err() {
+            return Ok(0);
+        }
+        let listeners = self.listeners.into_iter().map(|(listener, is_plain)| {
+            tokio::net::TcpListener::from_std(listener).map(|listener| (listener, is_plain))
+        });
+        let listeners = listeners.collect::<std::io::Result<Vec<_>>>()?;
         let closed = accept::run(listeners, gateway, limits, self.gate, connections, self.orders).await;
         state.release().await;
         if let Some(log) = log {

@@ -35,6 +35,8 @@ const LAST_HANDSHAKES: Duration = Duration::from_millis(100);
 /// Order of the process to its workers.
 #[derive(Clone, Debug)]
 pub enum Order {
+    /// Accept no connection yet: the sockets may not listen.
+    Wait,
     /// Accept and serve connections.
     Serve,
     /// Accept and serve connections, each response being the last one of its connection.
@@ -112,6 +114,7 @@ async fn follow(
     loop {
         let order = orders.borrow_and_update().clone();
         let accepts = match order {
+            Order::Wait => false,
             Order::Serve => {
                 connections.enter(DrainStage::Serving);
                 true

@@ -19,6 +19,7 @@ const BACKLOG: i32 = 4096;
 /// first one and the conflict would go unnoticed.
 ///
 /// If `shares`, another process of the user may listen on the address too, and the kernel distributes connections among both.
+/// The sockets get none until [`listen`] is called: a process that fails before has no connection to reset.
 ///
 /// The address `::` takes connections of IPv4 as well, and only those on a host without IPv6.
 ///
@@ -53,10 +54,21 @@ fn bind_all(mut address: SocketAddr, count: usize, shares: bool) -> io::Result<V
             let socket = socket(address)?;
             socket.set_reuse_port(true)?;
             socket.bind(&address.into())?;
-            socket.listen(BACKLOG)?;
+            if !shares {
+                socket.listen(BACKLOG)?;
+            }
             Ok(socket.into())
         })
         .collect()
+}
+
+/// Lets a bound socket get connections, unless it does so already.
+///
+/// # Errors
+/// Another process has taken the address without sharing it.
+pub fn listen(socket: &TcpListener) -> io::Result<()> {
+    let socket = socket2::SockRef::from(socket);
+    if socket.is_listener()? { Ok(()) } else { socket.listen(BACKLOG) }
 }
 
 /// Gives each of `workers` its listeners, which are for clear text beside TLS if they are `plain`: every socket is served, and every worker has one. Workers may share a socket.
@@ -129,7 +141,9 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    use std::net::TcpStream;
+
     use super::*;
 
     #[test]
@@ -163,6 +177,11 @@ mod tests {
         for count in [1, 3] {
             let shared = bind(any, count, true).unwrap();
             let address = shared[0].local_addr().unwrap();
+            let refused = TcpStream::connect(address).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused, "it does not listen yet");
+            shared.iter().for_each(|socket| listen(socket).unwrap());
+            listen(&shared[0]).expect("it listens already");
+            TcpStream::connect(address).unwrap();
             assert_eq!(bind(address, count, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
             assert_eq!(bind(address, 2, true).unwrap().len(), 2);
         }

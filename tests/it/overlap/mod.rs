@@ -1,16 +1,21 @@
 //! `server.reuse-port`: another process listens beside the first one.
 
+mod failures;
+mod turns;
+
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::process::{Child, ChildStderr, Stdio};
 
 use crate::lifecycle::yaml;
 use crate::support::clients::Slow;
-use crate::support::eventually;
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, command};
 use crate::support::load::{Load, statuses};
 use crate::support::upstream::Upstream;
+use crate::support::{PATIENCE, eventually};
 
 /// Starts a gateway on the port of another one.
 fn beside(first: &Gateway, yaml: &str) -> Gateway {
@@ -44,7 +49,7 @@ impl Instances {
         let yaml = format!(
             "server: {{address: 127.0.0.1, workers: 2, reuse-port: true, handover-timeout: 3s}}\n\
              memory: {{state-file: '{}'}}\nroutes: [{{id: a, uri: '{}', predicates: [Path=/**], filters: \
-             [{{name: RequestRateLimiter, args: {{algorithm: quota, allowance: {allowance}, key-resolver: 'header:x-key'}}}}]}}]\n",
+             [{{name: RequestRateLimiter, args: {{algorithm: quota, allowance: {allowance}, key-resolver: ip}}}}]}}]\n",
             folder.path().join("buckets").display(),
             upstream.uri()
         );
@@ -54,6 +59,66 @@ impl Instances {
     fn socket(&self, gateway: &Gateway) -> std::path::PathBuf {
         self.folder.path().join(format!("buckets.{}.sock", gateway.address))
     }
+
+    /// Takes the turn of the processes that start, as soon as that of `gateway` has ended.
+    fn lock(&self, gateway: &Gateway) -> fs::File {
+        let lock = fs::File::open(self.folder.path().join(format!("buckets.{}.lock", gateway.address))).unwrap();
+        eventually("the turn has ended", || lock.try_lock().is_ok());
+        lock
+    }
+}
+
+/// Returns `yaml` with a service of `registry`, which accepts connections and does not respond: the start takes a while.
+fn asking(yaml: &str, registry: &TcpListener) -> String {
+    let port = registry.local_addr().unwrap().port();
+    let routes = "routes: [{id: b, uri: 'lb://b', predicates: [Path=/b]}, ";
+    format!("consul: {{host: 127.0.0.1, port: {port}}}\n{}", yaml.replace("routes: [", routes))
+}
+
+/// Gateway beside another one that may not serve; killed when dropped.
+struct Starting {
+    child: Child,
+    messages: Lines<BufReader<ChildStderr>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Starting {
+    fn beside(first: &Gateway, yaml: &str, environment: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("tollgate.yaml");
+        fs::write(&config, yaml).unwrap();
+        let mut command = command();
+        command.env("SERVER_PORT", first.address.port().to_string()).envs(environment.iter().copied());
+        let mut child = command.arg("--config").arg(config).stderr(Stdio::piped()).spawn().unwrap();
+        let messages = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, messages, _folder: folder }
+    }
+
+    /// Waits for a message.
+    #[track_caller]
+    fn says(&mut self, text: &str) {
+        assert!(self.messages.any(|line| line.unwrap().contains(text)), "it does not say `{text}`");
+    }
+
+    /// Waits until it has ended. Returns its exit code and messages.
+    fn end(&mut self) -> (Option<i32>, String) {
+        let messages: Vec<_> = self.messages.by_ref().map(Result::unwrap).collect();
+        (self.child.wait().unwrap().code(), messages.join("\n"))
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a gateway beside another one that does not start. Returns its messages.
+fn fails(first: &Gateway, yaml: &str, environment: &[(&str, &str)]) -> String {
+    let (code, messages) = Starting::beside(first, yaml, environment).end();
+    assert_eq!(code, Some(1), "{messages}");
+    messages
 }
 
 #[test]
@@ -82,6 +147,22 @@ fn an_instance_beside_another_takes_its_buckets_and_the_other_drains() {
     gateway.signal("TERM");
     assert_eq!(gateway.wait().code(), Some(0));
     assert!(!instances.socket(&gateway).exists() && instances.folder.path().join("buckets").exists());
+}
+
+#[test]
+fn an_instance_beside_another_reports_to_its_own_service_manager() {
+    let instances = Instances::new(5);
+    let mut gateway = Gateway::start(&instances.yaml);
+    let path = instances.folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    let port = gateway.address.port().to_string();
+    let _next =
+        Gateway::start_with(&instances.yaml, &[("SERVER_PORT", &port), ("NOTIFY_SOCKET", path.to_str().unwrap())]);
+    let mut message = [0; 64];
+    let length = manager.recv(&mut message).unwrap();
+    assert_eq!(message[..length], *b"READY=1\n");
+    assert_eq!(gateway.wait().code(), Some(0), "it has handed over");
 }
 
 #[test]
