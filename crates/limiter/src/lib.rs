@@ -40,12 +40,12 @@ pub mod store;
 mod sync;
 pub mod verdict;
 
-pub use self::limiter::{RateLimiter, RuleCountError};
+pub use self::limiter::{RateLimiter, RuleCountError, WaitError};
 pub use self::rule::{
     Align, Calendar, CalendarUnit, FixedWindow, LeakyBucket, Quota, Rule, RuleError, SlidingWindowCounter,
     SlidingWindowLog, TokenBucket,
 };
-pub use self::store::memory::MemoryStore;
+pub use self::store::memory::{ManualClock, MemoryStore, TokioClock};
 #[cfg(feature = "redis")]
 pub use self::store::redis::{RedisClient, RedisSettings, RedisStore};
 pub use self::store::{OnStoreFailure, Store};

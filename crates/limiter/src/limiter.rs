@@ -1,20 +1,25 @@
 //! Rate limiter: rules and a store behind one call.
 
+mod queues;
+mod waiting;
+
 use std::sync::Arc;
 
 use thiserror::Error;
 
+use self::queues::Queues;
+pub use self::waiting::WaitError;
 use super::key::BucketKey;
 use super::rule::Rule;
-use super::store::{Check, Decision, MAX_CHECKS, Store};
-use super::verdict::Verdict;
+use super::store::{Check, Decision, Forget, MAX_CHECKS, Store};
+use super::verdict::{Source, Verdict};
 
 /// Scope of a limiter without a name.
 const DEFAULT_NAME: &str = "limiter";
 
 /// Rate limiter of requests by key.
 ///
-/// Clones share the store and therefore all limits.
+/// Clones share the store and therefore all limits, and the queues of [`until_allowed`](Self::until_allowed).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -35,6 +40,7 @@ const DEFAULT_NAME: &str = "limiter";
 pub struct RateLimiter<S> {
     rules: Arc<[ScopedRule]>,
     store: Arc<S>,
+    queues: Arc<Queues>,
 }
 
 /// Rule with the scope of its keys.
@@ -51,7 +57,7 @@ pub struct RuleCountError(usize);
 
 impl<S> Clone for RateLimiter<S> {
     fn clone(&self) -> Self {
-        Self { rules: Arc::clone(&self.rules), store: Arc::clone(&self.store) }
+        Self { rules: Arc::clone(&self.rules), store: Arc::clone(&self.store), queues: Arc::clone(&self.queues) }
     }
 }
 
@@ -106,10 +112,51 @@ impl<S: Store> RateLimiter<S> {
 
     /// Decides a request of `cost` tokens under `key`, such as a client address or a user name.
     ///
-    /// A cost of 0 reads the state without consuming tokens. The call never fails: the store handles its own failures
+    /// The call never fails: the store handles its own failures
     /// (see [`Verdict::source`]). With a [`MemoryStore`](super::store::memory::MemoryStore) it does not wait.
+    #[must_use = "a request that is denied must not proceed"]
     pub async fn check(&self, key: impl AsRef<[u8]>, cost: u64) -> Verdict {
         self.decide(key.as_ref(), cost).verdict().await
+    }
+
+    /// Reads the state of `key` without consuming tokens. The verdict allows the request, and states the remaining tokens.
+    #[must_use]
+    pub async fn peek(&self, key: impl AsRef<[u8]>) -> Verdict {
+        self.check(key, 0).await
+    }
+
+    /// Returns `tokens` of a request that `verdict` allowed, at most its cost. Requests that wait for the key are checked
+    /// again.
+    ///
+    /// Buckets keep what they refilled since the verdict, and windows what they counted before the present one. A leaky bucket
+    /// takes back a turn that has not begun. Nothing is returned if the verdict denies the request, or is a fallback's.
+    /// In Redis, tokens are returned in the background, and a waiting request that is checked before keeps its wait.
+    pub fn refund(&self, key: impl AsRef<[u8]>, tokens: u64, verdict: &Verdict) {
+        if !verdict.is_allowed() || verdict.source == Source::Fallback {
+            return;
+        }
+        let more = i64::try_from(tokens).map_or(i64::MIN, |tokens| -tokens);
+        for (position, scoped) in self.rules.iter().enumerate() {
+            let rule = verdict.replaced_rule(position).map_or(&scoped.rule, |rule| rule);
+            let counted_at_us = verdict.per_rule.get(position).map_or(verdict.counted_at_us, |one| one.counted_at_us);
+            self.store.settle(Check { rule, ..scoped.check(key.as_ref(), tokens) }, more, counted_at_us);
+        }
+        self.queues.wake_first(key.as_ref());
+    }
+
+    /// Forgets the consumed tokens of `key`. Requests that wait for the key are checked again.
+    ///
+    /// # Errors
+    /// The store did not confirm it. The memory store always does.
+    pub async fn forget(&self, key: impl AsRef<[u8]>) -> Result<(), S::Error>
+    where
+        S: Forget,
+    {
+        for scoped in &*self.rules {
+            self.store.forget_key(scoped.check(key.as_ref(), 0)).await?;
+        }
+        self.queues.wake_first(key.as_ref());
+        Ok(())
     }
 
     fn decide(&self, id: &[u8], cost: u64) -> Decision {
@@ -123,7 +170,7 @@ impl<S: Store> RateLimiter<S> {
         let is_single = rules.len() == 1;
         let scope = |index: usize| if is_single { name.into() } else { format!("{name}#{index}").into() };
         let rules = rules.into_iter().enumerate().map(|(index, rule)| ScopedRule { scope: scope(index), rule });
-        Self { rules: rules.collect(), store }
+        Self { rules: rules.collect(), store, queues: Arc::default() }
     }
 }
 
@@ -137,9 +184,11 @@ impl ScopedRule {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::time::Duration;
+
     use super::*;
-    use crate::rule::TokenBucket;
-    use crate::store::memory::MemoryStore;
+    use crate::rule::{Align, FixedWindow, TokenBucket};
+    use crate::store::memory::{ManualClock, MemoryStore};
 
     fn bucket(burst: u64) -> TokenBucket {
         TokenBucket::per_second(1, burst).unwrap()
@@ -169,6 +218,22 @@ mod tests {
         let limiter = RateLimiter::with_rules(rules, MemoryStore::default()).unwrap();
         assert!(!limiter.check("a", 3).await.is_allowed());
         assert_eq!(limiter.check("a", 2).await.per_rule[0].remaining, 3);
+    }
+
+    #[tokio::test]
+    async fn a_key_is_read_refunded_and_forgotten_under_all_rules() {
+        let rules = [bucket(5).into(), FixedWindow::new(9, Duration::from_secs(3_600), Align::First).unwrap().into()];
+        let clock = Arc::new(ManualClock::default());
+        let limiter = RateLimiter::with_rules(rules, MemoryStore::with_clock(clock.clone())).unwrap();
+        let remaining = async || limiter.peek("a").await.per_rule.iter().map(|one| one.remaining).collect::<Vec<_>>();
+        let verdict = limiter.check("a", 4).await;
+        assert_eq!(remaining().await, [1, 5]);
+        limiter.refund("a", 3, &verdict);
+        assert_eq!(remaining().await, [4, 8]);
+        limiter.refund("a", 3, &limiter.check("a", 5).await);
+        assert_eq!(remaining().await, [4, 8], "a denied request took nothing");
+        limiter.forget("a").await.unwrap();
+        assert_eq!(remaining().await, [5, 9]);
     }
 
     #[test]

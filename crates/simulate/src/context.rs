@@ -127,7 +127,7 @@ pub(super) struct LogContext {
 impl LogContext {
     pub(super) fn new(config: &Config) -> Self {
         let clock = Arc::<LogClock>::default();
-        let memory = MemoryStore::with_clock(config.memory.max_keys(), Arc::<LogClock>::clone(&clock));
+        let memory = MemoryStore::with_clock(Arc::<LogClock>::clone(&clock)).with_max_keys(config.memory.max_keys());
         Self {
             store: Arc::new(LogStore { memory: Arc::new(memory), clock: Arc::clone(&clock) }),
             clock,

@@ -56,7 +56,9 @@ fn rule() -> Rule {
 }
 
 fn stores() -> [(Arc<dyn Store>, Arc<MemoryStore>); 2] {
-    let memory = || Arc::new(MemoryStore::with_clock(100.try_into().unwrap(), Arc::new(TokioClock(Instant::now()))));
+    let memory = || {
+        Arc::new(MemoryStore::with_clock(Arc::new(TokioClock(Instant::now()))).with_max_keys(100.try_into().unwrap()))
+    };
     let (immediate, deferred) = (memory(), memory());
     [(immediate.clone(), immediate), (Arc::new(Deferred(deferred.clone())), deferred)]
 }

@@ -43,7 +43,8 @@ fn defer(decision: Decision, deferred: bool) -> Decision {
 
 impl Recording {
     fn new(deferred: bool) -> Arc<Self> {
-        let memory = MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), Arc::new(ManualClock::default()));
+        let memory =
+            MemoryStore::with_clock(Arc::new(ManualClock::default())).with_max_keys(NonZeroUsize::new(1_000).unwrap());
         Arc::new(Self { memory, calls_seen: Mutex::default(), deferred })
     }
 }

@@ -115,7 +115,10 @@ async fn each_request_is_decided_as_by_the_rules_that_apply_to_it_alone() {
     for test in 0..60 {
         let (rules, requests) = cases().new_tree(&mut runner).unwrap().current();
         let memory = || -> Arc<dyn Store> {
-            Arc::new(MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), Arc::new(ManualClock::default())))
+            Arc::new(
+                MemoryStore::with_clock(Arc::new(ManualClock::default()))
+                    .with_max_keys(NonZeroUsize::new(1_000).unwrap()),
+            )
         };
         let (memory, alone) = (memory(), memory());
         let mut spent = Spent::new();

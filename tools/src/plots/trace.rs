@@ -62,7 +62,7 @@ pub(crate) fn run_with(
     end_ms: u64,
 ) -> Result<Trace, Box<dyn Error>> {
     let clock = Arc::new(ManualClock::default());
-    let store = MemoryStore::with_clock(NonZeroUsize::MIN, clock.clone());
+    let store = MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::MIN);
     let decide = |at_ms: u64, cost| -> Result<Verdict, Box<dyn Error>> {
         clock.set((BEGIN_MS + at_ms) * 1_000);
         match store.decide(&[Check { key: KEY, rule, cost }], &[]) {

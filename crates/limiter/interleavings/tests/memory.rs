@@ -25,7 +25,10 @@ struct World {
 fn world(max_keys: usize) -> Arc<World> {
     let clock = Arc::new(ManualClock::default());
     clock.set(1_000_000_000);
-    Arc::new(World { store: MemoryStore::with_clock(NonZeroUsize::new(max_keys).unwrap(), clock.clone()), clock })
+    Arc::new(World {
+        store: MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::new(max_keys).unwrap()),
+        clock,
+    })
 }
 
 fn bucket(burst: u64) -> Rule {

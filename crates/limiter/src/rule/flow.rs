@@ -175,7 +175,6 @@ impl Flow {
     }
 
     /// Returns the microseconds in which `tokens` are added, rounded up to a tick.
-    #[cfg(feature = "redis")]
     pub(crate) fn us_for(&self, tokens: u64) -> u64 {
         let ticks = (u128::from(tokens) * u128::from(self.units)).div_ceil(u128::from(self.per_tick));
         u64::try_from(ticks.saturating_mul(u128::from(self.tick_us))).unwrap_or(u64::MAX)

@@ -49,6 +49,23 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     }
 }
 
+/// Store that can delete the state of a key.
+pub trait Forget: Store {
+    /// Reason why the store did not confirm it.
+    type Error;
+
+    /// Deletes the state of the key of `check` under its rule.
+    fn forget_key(&self, check: Check<'_>) -> impl Future<Output = Result<(), Self::Error>> + Send;
+}
+
+impl<S: Forget + ?Sized> Forget for Arc<S> {
+    type Error = S::Error;
+
+    fn forget_key(&self, check: Check<'_>) -> impl Future<Output = Result<(), S::Error>> + Send {
+        (**self).forget_key(check)
+    }
+}
+
 /// One rule of a decision, with the key and the cost of the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Check<'a> {
@@ -98,6 +115,7 @@ impl OwnedCheck {
 }
 
 /// A verdict, or the future of one.
+#[must_use = "a request that is denied must not proceed"]
 pub enum Decision {
     /// Decided.
     Ready(Verdict),
@@ -107,7 +125,6 @@ pub enum Decision {
 
 impl Decision {
     /// Returns the decision with `change` applied to its verdict.
-    #[must_use]
     pub fn map(self, change: impl FnOnce(Verdict) -> Verdict + Send + 'static) -> Self {
         match self {
             Self::Ready(verdict) => Self::Ready(change(verdict)),
@@ -116,6 +133,7 @@ impl Decision {
     }
 
     /// Waits for the verdict.
+    #[must_use = "a request that is denied must not proceed"]
     pub async fn verdict(self) -> Verdict {
         match self {
             Self::Ready(verdict) => verdict,

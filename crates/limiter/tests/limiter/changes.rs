@@ -30,7 +30,7 @@ impl Stores {
     pub(crate) fn new(client: &Arc<RedisClient>, scope: &str) -> Self {
         let clock = Arc::new(ManualClock::default());
         clock.set(START);
-        let memory = || MemoryStore::with_clock(NonZeroUsize::new(100).unwrap(), clock.clone());
+        let memory = || MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::new(100).unwrap());
         let redis = RedisStore::new(Arc::clone(client), Arc::new(memory()), OnStoreFailure::Deny)
             .with_clock(clock.clone())
             .denial_cache(false);

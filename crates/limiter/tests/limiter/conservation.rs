@@ -58,7 +58,7 @@ async fn a_flood_of_keys_creates_no_tokens_under_any_algorithm() {
         let clock = Arc::new(ManualClock::default());
         // The start of a day, so that the day does not end during the test.
         clock.set(20_000 * DAY);
-        let store = MemoryStore::with_clock(NonZeroUsize::new(ROOM).unwrap(), clock.clone());
+        let store = MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::new(ROOM).unwrap());
         assert_eq!(admitted(&store, b"drained", &rule, 5).await, 3);
         let (mut flood, mut keys) = (0, 0u32);
         for round in 0..4 {
@@ -82,7 +82,7 @@ async fn a_key_gets_no_new_tokens_when_it_leaves_the_shared_bucket() {
     for rule in daily(3) {
         let clock = Arc::new(ManualClock::default());
         clock.set(20_000 * DAY);
-        let store = MemoryStore::with_clock(NonZeroUsize::MIN, clock.clone());
+        let store = MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::MIN);
         let brief = Rule::Gcra(TokenBucket::per_second(1, 1).unwrap());
         assert!(ask(&store, b"first", &brief).await.is_allowed());
         assert_eq!(admitted(&store, b"second", &rule, 5).await, 3, "in the shared bucket: {rule:?}");
@@ -130,7 +130,7 @@ async fn rotating_keys_take_bounded_memory_and_reset_no_limit() {
         let clock = Arc::new(ManualClock::default());
         clock.set(20_000 * DAY);
         let before = resident();
-        let store = MemoryStore::with_clock(NonZeroUsize::new(room).unwrap(), clock.clone());
+        let store = MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::new(room).unwrap());
         let drained = Rule::Gcra(TokenBucket::new(1, Duration::from_micros(DAY), 3).unwrap());
         assert_eq!(admitted(&store, b"drained", &drained, 5).await, 3);
         // Half as many short-lived keys as there is room for are in use at one time.

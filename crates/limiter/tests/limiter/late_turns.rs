@@ -230,7 +230,7 @@ async fn observed_rules_count_no_request_without_another_turn() {
     let rules = [no_queue(), window()];
     let checks = checks(&rules);
     let (enforced, observed) = checks.split_at(1);
-    direct.decide(enforced, observed).verdict().await;
+    let _ = direct.decide(enforced, observed).verdict().await;
     server.query::<()>(&["FLUSHALL"]).unwrap();
     proxy.once(Fault::Delay(MISSED));
     let verdict = late.decide(enforced, observed).verdict().await;

@@ -50,6 +50,7 @@ mod support;
 mod tls;
 mod trace;
 mod urls;
+mod waiting;
 mod wall_clock;
 mod windows;
 mod without_script;

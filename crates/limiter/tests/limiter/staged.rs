@@ -44,7 +44,7 @@ async fn enforced_and_observed_rules_of_any_algorithm_are_one_call() {
         let checks: Vec<Check<'_>> = scopes.iter().zip(&rules).map(|(scope, rule)| check(scope, rule)).collect();
         let (enforced, observed) = checks.split_at(1 + first % (count - 1));
         // The first call loads the script.
-        store.decide(enforced, observed).verdict().await;
+        let _ = store.decide(enforced, observed).verdict().await;
         let mut monitor = Monitor::start(&server);
         for _ in 0..3 {
             let verdict = store.decide(enforced, observed).verdict().await;
@@ -93,9 +93,9 @@ async fn two_steps_remain_where_equal_requests_share_calls() {
     let (held, tried) = checks.split_at(1);
     let redis = &mut server.connection();
     // Loads the scripts for both lists, and for each of them.
-    plain.decide(held, tried).verdict().await;
-    plain.decide(held, &[]).verdict().await;
-    plain.decide(tried, &[]).verdict().await;
+    let _ = plain.decide(held, tried).verdict().await;
+    let _ = plain.decide(held, &[]).verdict().await;
+    let _ = plain.decide(tried, &[]).verdict().await;
     let leased = plain.clone().lease(Some(HOUR));
     let mut monitor = Monitor::start(&server);
     let mut calls = |decisions: usize, expected: usize, reason: &str| {

@@ -71,7 +71,7 @@ pub(crate) fn rule(rate: u64, burst: u64) -> Rule {
 
 pub(crate) fn memory() -> (Arc<MemoryStore>, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
-    (Arc::new(MemoryStore::with_clock(NonZeroUsize::new(1_000).unwrap(), clock.clone())), clock)
+    (Arc::new(MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::new(1_000).unwrap())), clock)
 }
 
 pub(crate) fn store(client: &Arc<RedisClient>, on_store_failure: OnStoreFailure) -> RedisStore {

@@ -58,7 +58,7 @@ impl Pair {
         let clock = Arc::new(SetClock::default());
         clock.now_us.store(START, SeqCst);
         clock.wall_us.store(wall_us, SeqCst);
-        let memory = || MemoryStore::with_clock(NonZeroUsize::new(100).unwrap(), clock.clone());
+        let memory = || MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::new(100).unwrap());
         let redis = RedisStore::new(Arc::clone(client), Arc::new(memory()), OnStoreFailure::Deny)
             .with_clock(clock.clone())
             .denial_cache(false);

@@ -25,7 +25,7 @@ impl Fleet {
     fn new(gateways: usize) -> Self {
         let clock = Arc::new(ManualClock::default());
         clock.set(START);
-        let store = |_| Arc::new(MemoryStore::with_clock(NonZeroUsize::new(64).unwrap(), clock.clone()));
+        let store = |_| Arc::new(MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::new(64).unwrap()));
         Self { stores: (0..gateways).map(store).collect(), clock }
     }
 

@@ -32,6 +32,28 @@ pub struct MonotonicClock {
 /// Interval between comparisons of a [`MonotonicClock`] with the wall clock.
 const COMPARE_EVERY_US: u64 = 1_000;
 
+/// Clock of tokio's timer: the monotonic clock of the machine, and in tests with paused time (`test-util`) that of the test.
+/// Its wall clock is read at the start only.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::{sync::Arc, time::Duration};
+/// use tollgate_limiter::{MemoryStore, RateLimiter, TokenBucket, TokioClock};
+///
+/// let store = MemoryStore::with_clock(Arc::new(TokioClock::default()));
+/// let limiter = RateLimiter::new(TokenBucket::new(1, Duration::from_secs(3_600), 1)?, store);
+/// limiter.until_allowed("alice", 1).await?;
+/// limiter.until_allowed("alice", 1).await?; // Tokio advances its time by an hour.
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TokioClock {
+    start: tokio::time::Instant,
+    wall_us_at_start: u64,
+}
+
 /// Clock for tests. It advances only when told to; its wall clock shows the same time.
 #[derive(Debug, Default)]
 pub struct ManualClock {
@@ -65,6 +87,25 @@ impl Clock for MonotonicClock {
     #[inline]
     fn wall_us(&self) -> u64 {
         unix_us()
+    }
+}
+
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self { start: tokio::time::Instant::now(), wall_us_at_start: unix_us() }
+    }
+}
+
+impl Clock for TokioClock {
+    fn now_us(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+    fn wall_us(&self) -> u64 {
+        self.wall_us_at_start.saturating_add(self.now_us())
+    }
+    fn both_us(&self) -> (u64, u64) {
+        let now_us = self.now_us();
+        (now_us, self.wall_us_at_start.saturating_add(now_us))
     }
 }
 

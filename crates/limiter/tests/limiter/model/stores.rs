@@ -66,7 +66,7 @@ impl Stores {
         let redis = RedisStore::new(Arc::clone(client), UNUSED_FALLBACK.clone(), OnStoreFailure::Deny)
             .with_clock(clock.clone())
             .denial_cache(false);
-        Self { memory: MemoryStore::with_clock(MAX_KEYS, clock.clone()), clock, redis }
+        Self { memory: MemoryStore::with_clock(clock.clone()).with_max_keys(MAX_KEYS), clock, redis }
     }
 
     /// Replaces the memory store by one that is restored from its snapshot, as a new process does.
@@ -74,7 +74,7 @@ impl Stores {
         let bytes = self.memory.snapshot();
         let snapshot = Snapshot::read(&bytes).unwrap();
         let clock = Arc::<ManualClock>::clone(&self.clock);
-        let memory = MemoryStore::with_clock(MAX_KEYS, clock).with_hash_key(snapshot.hash_key());
+        let memory = MemoryStore::with_clock(clock).with_max_keys(MAX_KEYS).with_hash_key(snapshot.hash_key());
         memory.restore(&snapshot).unwrap();
         self.memory = memory;
     }

@@ -45,10 +45,7 @@ fn bench() -> Bench {
     };
     overrides.source.lock().rules =
         vec![configured("orders", None, &rules[0]), configured("orders#b", Some("gold"), &rules[1])];
-    let memory = MemoryStore::with_clock(
-        std::num::NonZeroUsize::new(1000).unwrap(),
-        Arc::new(Still(AtomicU64::new(1_000_000_000_000))),
-    );
+    let memory = MemoryStore::with_clock(Arc::new(Still(AtomicU64::new(1_000_000_000_000))));
     let store = overrides.over(Arc::new(memory));
     Bench { overrides, store, rules }
 }

@@ -75,7 +75,7 @@ impl SharedStores {
     #[must_use]
     pub fn with_hash_key(config: &Config, hash_key: Option<[u8; 16]>) -> Arc<Self> {
         let clock = Arc::<StoreClock>::default();
-        let memory = MemoryStore::with_clock(config.memory.max_keys(), Arc::<StoreClock>::clone(&clock));
+        let memory = MemoryStore::with_clock(Arc::<StoreClock>::clone(&clock)).with_max_keys(config.memory.max_keys());
         let memory = match hash_key {
             Some(key) => memory.with_hash_key(key),
             None => memory,

@@ -15,7 +15,7 @@ const START_US: u64 = 1_763_700_000_000_000;
 
 fn store(max_keys: usize, clock: &Arc<ManualClock>) -> MemoryStore {
     let clock: Arc<dyn Clock> = Arc::<ManualClock>::clone(clock);
-    MemoryStore::with_clock(NonZeroUsize::new(max_keys).unwrap(), clock).with_hash_key([7; 16])
+    MemoryStore::with_clock(clock).with_max_keys(NonZeroUsize::new(max_keys).unwrap()).with_hash_key([7; 16])
 }
 
 fn clock() -> Arc<ManualClock> {

@@ -23,7 +23,7 @@ fn rule(rate: u64, burst: u64) -> Rule {
 
 fn store(max_keys: usize) -> (MemoryStore, Arc<ManualClock>) {
     let clock = Arc::new(ManualClock::default());
-    (MemoryStore::with_clock(NonZeroUsize::new(max_keys).unwrap(), clock.clone()), clock)
+    (MemoryStore::with_clock(clock.clone()).with_max_keys(NonZeroUsize::new(max_keys).unwrap()), clock)
 }
 
 fn decide(store: &MemoryStore, scope: &str, id: &[u8], rule: &Rule) -> Verdict {

@@ -54,7 +54,7 @@ fn verdict_of(store: &MemoryStore, rules: &[Rule; RULES], checks: &[(usize, u8, 
 #[test]
 fn decisions_of_many_threads_are_repeated_in_the_order_of_their_times() {
     let capacity = NonZeroUsize::new(1_000).unwrap();
-    let (store, rules) = (MemoryStore::with_clock(capacity, Arc::new(OneClock::default())), rules());
+    let (store, rules) = (MemoryStore::with_clock(Arc::new(OneClock::default())).with_max_keys(capacity), rules());
     let run = |seed: u64| {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut decide = |_| {
@@ -73,7 +73,7 @@ fn decisions_of_many_threads_are_repeated_in_the_order_of_their_times() {
     decided.sort_by_key(|decided| (decided.verdict.decided_at_us(), decided.verdict.order));
 
     let clock = Arc::new(ManualClock::default());
-    let replay = MemoryStore::with_clock(capacity, clock.clone());
+    let replay = MemoryStore::with_clock(clock.clone()).with_max_keys(capacity);
     let mut outcomes = [0, 0];
     for (at, Decided { checks, verdict }) in decided.iter().enumerate() {
         clock.set(verdict.decided_at_us());

@@ -3,6 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::verdict::Source;
 
 #[derive(Clone, Debug)]
 struct Step {

@@ -13,14 +13,14 @@ use std::time::Duration;
 
 pub use self::hash::{HashPage, RedisHash};
 pub use self::plans::RedisPlans;
-use super::client::RedisClient;
+use super::client::{RedisClient, Unanswered};
 use super::command::{CallOptions, slot_of};
 use super::gateways::Gateways;
 use super::hash_slot::HashSlot;
 use super::hot_keys::{DenialCache, HotKeys};
 use crate::rule::Rule;
 use crate::store::memory::{Clock, MemoryStore};
-use crate::store::{Check, Decision, OnStoreFailure, Store};
+use crate::store::{Check, Decision, Forget, OnStoreFailure, Store};
 
 /// Store that decides in Redis; clones share everything.
 #[derive(Clone)]
@@ -137,5 +137,13 @@ impl Store for RedisStore {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(self.settle_confirmed(check, more, counted_at_us));
         }
+    }
+}
+
+impl Forget for RedisStore {
+    type Error = Unanswered;
+
+    async fn forget_key(&self, check: Check<'_>) -> Result<(), Unanswered> {
+        self.forget(check).await
     }
 }
