@@ -2,12 +2,13 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, open};
 use socket2::{Domain, SockAddr, Socket, Type};
 use thiserror::Error;
 use tollgate_config::AdminSocket;
@@ -37,8 +38,8 @@ pub enum SocketError {
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    device: u64,
-    inode: u64,
+    /// The file itself: while it is referred to, no other one gets its number. `None` if it is left to another process.
+    file: Option<OwnedFd>,
 }
 
 /// Binds the socket, and sets the permissions of its file. The socket of a process that has ended is replaced.
@@ -101,14 +102,18 @@ impl SocketFile {
     /// # Errors
     /// There is no file.
     pub fn at(path: &Path) -> io::Result<Self> {
-        let metadata = fs::symlink_metadata(path)?;
-        Ok(Self { path: path.to_owned(), device: metadata.dev(), inode: metadata.ino() })
+        Ok(Self { path: path.to_owned(), file: Some(refer(path)?) })
     }
 
     /// Leaves the file to another process.
     pub fn leave(mut self) {
-        self.inode = 0;
+        self.file = None;
     }
+}
+
+/// Refers to the file at `path`, without opening it.
+fn refer(path: &Path) -> io::Result<OwnedFd> {
+    Ok(open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?)
 }
 
 /// Locks a folder against other gateways, until the file is dropped.
@@ -140,8 +145,9 @@ fn is_live(path: &Path) -> io::Result<bool> {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        let is_same = |metadata: fs::Metadata| (metadata.dev(), metadata.ino()) == (self.device, self.inode);
-        if fs::symlink_metadata(&self.path).is_ok_and(is_same) {
+        let Some(file) = &self.file else { return };
+        let id = |file: &OwnedFd| fstat(file).map(|stat| (stat.st_dev, stat.st_ino));
+        if refer(&self.path).is_ok_and(|present| id(&present) == id(file)) {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -150,6 +156,8 @@ impl Drop for SocketFile {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
