@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::hint::black_box;
 use std::pin::pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -62,7 +61,8 @@ fn replies(c: &mut Criterion) {
     for (name, outcome) in [("allowed", Outcome::Allowed), ("denied", denied)] {
         let settings = Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() };
         let rule = bucket(20);
-        let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Fixed(verdict(outcome, 0))));
+        let builder = RequestRateLimiterLayer::builder().rule(rule).settings(settings);
+        let layer = builder.store("orders", Fixed(verdict(outcome, 0))).build().unwrap();
         let mut service = layer.layer(service_fn(|_: Request<()>| {
             std::future::ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
         }));

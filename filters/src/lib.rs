@@ -56,8 +56,22 @@
 //! [`CircuitBreakerLayer`]: circuit_breaker::CircuitBreakerLayer
 //! [`FallbackHeadersLayer`]: fallback_headers::FallbackHeadersLayer
 
+#![warn(missing_debug_implementations)]
 // Without `full`, the table above links to absent layers.
 #![cfg_attr(not(feature = "full"), allow(rustdoc::broken_intra_doc_links))]
+
+/// Implements `Debug` as the name alone, for types whose fields have none.
+macro_rules! opaque_debug {
+    ($($name:ident $(<$($parameter:ident),+>)?),+) => {$(
+        impl $(<$($parameter),+>)? ::std::fmt::Debug for $name $(<$($parameter),+>)? {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_struct(stringify!($name)).finish_non_exhaustive()
+            }
+        }
+    )+};
+}
+#[allow(unused_imports, reason = "features select the types")]
+use opaque_debug;
 
 pub mod api_key;
 #[cfg(feature = "circuit-breaker")]

@@ -24,9 +24,10 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
-use tower::Service;
+use tower::{BoxError, Service};
 
 use crate::filter::{Filter, FilterLayer};
+use crate::refusal::{LimiterBody, OwnBody};
 use crate::response_filter::{MapResponse, ResponseChange};
 
 /// Body that a layer can make from the bytes of a response of its own. Every body with `From<Bytes>` is one.
@@ -41,7 +42,7 @@ pub trait ReplyBody: From<Bytes> {}
 impl<R: From<Bytes>> ReplyBody for R {}
 
 pin_project! {
-    /// Body of the inner service, or the bytes of a response that a layer made.
+    /// Body of the inner service, or that of a response which a layer made.
     #[derive(Debug)]
     pub struct RefusalBody<B> {
         #[pin]
@@ -55,6 +56,7 @@ pin_project! {
     enum State<B> {
         Inner { #[pin] body: B },
         Refusal { bytes: Bytes },
+        Own { #[pin] body: OwnBody },
     }
 }
 
@@ -87,13 +89,14 @@ impl<B> Default for RefusalBody<B> {
     }
 }
 
-impl<B: Body<Data = Bytes>> Body for RefusalBody<B> {
+impl<B: Body<Data = Bytes, Error: Into<BoxError>>> Body for RefusalBody<B> {
     type Data = Bytes;
-    type Error = B::Error;
+    type Error = BoxError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.project().state.project() {
-            StateProj::Inner { body } => body.poll_frame(cx),
+            StateProj::Inner { body } => body.poll_frame(cx).map_err(Into::into),
+            StateProj::Own { body } => body.poll_frame(cx),
             StateProj::Refusal { bytes } if bytes.is_empty() => Poll::Ready(None),
             StateProj::Refusal { bytes } => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
         }
@@ -102,6 +105,7 @@ impl<B: Body<Data = Bytes>> Body for RefusalBody<B> {
     fn is_end_stream(&self) -> bool {
         match &self.state {
             State::Inner { body } => body.is_end_stream(),
+            State::Own { body } => body.is_end_stream(),
             State::Refusal { bytes } => bytes.is_empty(),
         }
     }
@@ -109,8 +113,26 @@ impl<B: Body<Data = Bytes>> Body for RefusalBody<B> {
     fn size_hint(&self) -> SizeHint {
         match &self.state {
             State::Inner { body } => body.size_hint(),
+            State::Own { body } => body.size_hint(),
             State::Refusal { bytes } => SizeHint::with_exact(bytes.len() as u64),
         }
+    }
+}
+
+impl<B> LimiterBody for RefusalBody<B> {
+    fn refusal(&self) -> Option<&Bytes> {
+        match &self.state {
+            State::Refusal { bytes } => Some(bytes),
+            State::Inner { .. } | State::Own { .. } => None,
+        }
+    }
+
+    fn own(body: OwnBody) -> Self {
+        Self { state: State::Own { body } }
+    }
+
+    fn empty() -> Self {
+        Self::default()
     }
 }
 

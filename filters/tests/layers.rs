@@ -20,6 +20,8 @@ mod pacing;
 mod policies;
 #[path = "layers/rate_limiter.rs"]
 mod rate_limiter;
+#[path = "layers/refusals.rs"]
+mod refusals;
 #[path = "layers/request_counter.rs"]
 mod request_counter;
 #[path = "layers/rewrite_path.rs"]

@@ -203,3 +203,5 @@ where
 
 #[cfg(test)]
 mod tests;
+
+crate::opaque_debug!(CircuitBreakerLayer, CircuitBreaker<S>);

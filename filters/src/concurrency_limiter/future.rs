@@ -11,6 +11,7 @@ use tower::Service;
 use super::limiter::Limiter;
 use crate::context::Tunnel;
 use crate::observed_body::{FrameObserver, ObservedBody};
+use crate::refusal::{LimiterBody, OwnBody};
 use crate::response_filter::{MapResponse, ResponseChange};
 use crate::wait::HeldRequest;
 use tollgate_limiter::concurrency::{Acquired, HeldSlot};
@@ -39,6 +40,7 @@ where
 
     fn resume(self, acquired: Acquired) -> ControlFlow<Self::Response, Self::Future> {
         let WaitingRequest { mut service, request, limiter } = *self;
+        limiter.notify_awaited(&acquired.verdict, &request);
         match limiter.refusal(&acquired.verdict, &request) {
             Some(response) => ControlFlow::Break(response.map(|body| SlotBody::holding(body, None))),
             None => {
@@ -87,6 +89,20 @@ impl<B> SlotBody<B> {
     }
 }
 
+impl<B: LimiterBody> LimiterBody for SlotBody<B> {
+    fn refusal(&self) -> Option<&Bytes> {
+        self.get_ref().refusal()
+    }
+
+    fn own(body: OwnBody) -> Self {
+        Self::holding(B::own(body), None)
+    }
+
+    fn empty() -> Self {
+        Self::holding(B::empty(), None)
+    }
+}
+
 impl<D> FrameObserver<D> for BodySlot {
     fn observe<B: Body<Data = D>>(&mut self, frame: Option<&Result<Frame<D>, B::Error>>, body: &B) {
         // A server may stop polling after the last frame, and keep the body while it sends that frame.
@@ -95,3 +111,5 @@ impl<D> FrameObserver<D> for BodySlot {
         }
     }
 }
+
+crate::opaque_debug!(PassSlot, WaitingRequest<S, B>);

@@ -1,5 +1,6 @@
 //! State that all services of one layer share.
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -75,8 +76,20 @@ impl Default for HeaderNames {
     }
 }
 
+/// Verdict on one request. Requests without a key id have none.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct VerdictEvent<'a> {
+    /// Name of the limiter.
+    pub name: &'a str,
+    /// Key id; `None` if the request, which waited for the store, has lost it.
+    pub key: Option<&'a [u8]>,
+    /// The verdict.
+    pub verdict: &'a Verdict,
+}
+
 /// Hook for verdicts, called before the request is forwarded.
-pub type OnVerdict = Arc<dyn Fn(&Verdict) + Send + Sync>;
+pub(super) type OnVerdict = Arc<dyn Fn(&VerdictEvent<'_>) + Send + Sync>;
 
 const TITLE: &str = "Request cannot be satisfied as too many requests are in flight";
 
@@ -106,6 +119,14 @@ pub(super) enum Admission<R> {
     Allowed(Acquired),
     /// The store has not decided yet.
     Pending(Pin<Box<dyn Future<Output = Acquired> + Send>>),
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scope, limit, key_resolver, .. } = self;
+        let mut out = f.debug_struct("Limiter");
+        out.field("scope", scope).field("limit", limit).field("key_resolver", key_resolver).finish_non_exhaustive()
+    }
 }
 
 // === impl Limiter ===
@@ -146,19 +167,33 @@ impl Limiter {
             return Admission::Refused(response);
         };
         match self.store.acquire(BucketKey { scope: &self.scope, id }) {
-            Acquisition::Ready(acquired) => match self.refusal(&acquired.verdict, request) {
-                Some(response) => Admission::Refused(response),
-                None => Admission::Allowed(acquired),
-            },
+            Acquisition::Ready(acquired) => {
+                self.notify(&acquired.verdict, Some(id));
+                match self.refusal(&acquired.verdict, request) {
+                    Some(response) => Admission::Refused(response),
+                    None => Admission::Allowed(acquired),
+                }
+            }
             Acquisition::Pending(acquired) => Admission::Pending(acquired),
         }
     }
 
-    /// Calls the hook with `verdict`, and returns the refusal if the request is not allowed.
-    pub(super) fn refusal<B, R: From<Bytes>>(&self, verdict: &Verdict, request: &Request<B>) -> Option<Response<R>> {
+    /// Notifies the hook of a verdict.
+    fn notify(&self, verdict: &Verdict, key: Option<&[u8]>) {
         if let Some(hook) = &self.on_verdict {
-            hook(verdict);
+            hook(&VerdictEvent { name: &self.scope, key, verdict });
         }
+    }
+
+    /// Notifies the hook of an awaited verdict. The key is resolved again, since a waiting request keeps none.
+    pub(super) fn notify_awaited<B>(&self, verdict: &Verdict, request: &Request<B>) {
+        if self.on_verdict.is_some() {
+            self.notify(verdict, self.key_resolver.resolve(request, &mut KeyBuf::new()));
+        }
+    }
+
+    /// Returns the refusal if `verdict` does not allow the request.
+    pub(super) fn refusal<B, R: From<Bytes>>(&self, verdict: &Verdict, request: &Request<B>) -> Option<Response<R>> {
         let (reply, retry_after) = match verdict.outcome {
             Outcome::Allowed => return None,
             Outcome::Denied { retry_after } => (&self.denied, Some(retry_after)),

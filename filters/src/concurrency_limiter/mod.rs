@@ -19,22 +19,16 @@
 //! background, a box and a clone of the inner service. Place the limiter before costly filters, and outside of `Retry`.
 //!
 //! ```
-//! use std::sync::Arc;
-//!
 //! use bytes::Bytes;
 //! use http::{Request, Response, StatusCode};
 //! use http_body_util::Full;
-//! use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, Settings};
+//! use tollgate_filters::concurrency_limiter::ConcurrencyLimiterLayer;
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_limiter::concurrency::{Concurrency, SlotStats, SlotTable, MemorySlots};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let rule = Concurrency::new(1, Concurrency::TTL, None)?;
-//! let slots = MemorySlots::new(Arc::new(SlotTable::default()), rule, Arc::new(SlotStats::default()));
-//! let settings = Settings { key_resolver: KeyResolver::parse("header:X-User")?, ..Settings::default() };
-//! let layer = ConcurrencyLimiterLayer::new("reports".into(), rule, settings, Arc::new(slots));
+//! let layer = ConcurrencyLimiterLayer::builder().limit(1).key(KeyResolver::parse("header:X-User")?).build()?;
 //! let upstream = service_fn(|_: Request<()>| async {
 //!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::from("a long report")))
 //! });
@@ -53,6 +47,7 @@
 //! [`LocalReply`]: crate::context::LocalReply
 //! [`Tunnel`]: crate::context::Tunnel
 
+mod builder;
 mod future;
 mod limiter;
 
@@ -61,28 +56,31 @@ use std::sync::Arc;
 use http::{Request, Response};
 use tower::{Layer, Service};
 
+pub use self::builder::{BuildError, Builder};
 pub use self::future::SlotBody;
 use self::future::{PassSlot, WaitingRequest};
 use self::limiter::{Admission, Limiter};
-pub use self::limiter::{HeaderNames, OnVerdict, Settings};
+pub use self::limiter::{HeaderNames, Settings, VerdictEvent};
 use crate::filter::{Filter, FilterLayer, Filtered};
+pub use crate::key_resolver::MissingKey;
+use crate::refusal::RefusalResponses;
 use crate::refusal_body::{RefusalBodies, RefusalBodyLayer, ReplyBody};
 pub use crate::reply::ErrorBody;
 use crate::request_filter::RespondOr;
 use crate::response_filter::MapResponse;
 use crate::wait::Admitted;
-use tollgate_limiter::concurrency::{Concurrency, SlotStore};
 
 /// Limits concurrent requests per key. See the [module](self).
 ///
 /// All services of one layer, and all layers of one store and scope, share their slots.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ConcurrencyLimiterLayer {
     limiter: Arc<Limiter>,
+    refusals: RefusalResponses,
 }
 
 /// Filter that limits concurrent requests.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct ConcurrencyLimiter {
     limiter: Arc<Limiter>,
 }
@@ -90,22 +88,8 @@ pub struct ConcurrencyLimiter {
 // === impl ConcurrencyLimiterLayer ===
 
 impl ConcurrencyLimiterLayer {
-    /// Creates a limiter of every key by `rule`, with its slots in `store`.
-    ///
-    /// `scope` separates its slots from those of other limiters in the same store, and names the violated policy in
-    /// problem bodies.
-    pub fn new(scope: Arc<str>, rule: Concurrency, settings: Settings, store: Arc<dyn SlotStore>) -> Self {
-        Self { limiter: Arc::new(Limiter::new(scope, rule, settings, store)) }
-    }
-
-    /// Calls `hook` with each verdict, for metrics. Requests without a key id have no verdict.
-    #[must_use]
-    pub fn on_verdict(mut self, hook: OnVerdict) -> Self {
-        Arc::make_mut(&mut self.limiter).on_verdict = Some(hook);
-        self
-    }
-
-    /// Wraps `inner`, whose body can be made from bytes: no [`RefusalBody`] wraps it.
+    /// Wraps `inner`, whose body can be made from bytes: no [`RefusalBody`] wraps it. The service neither makes
+    /// errors of gRPC nor calls [`on_refusal`](Builder::on_refusal): a server around it does that.
     ///
     /// [`RefusalBody`]: crate::refusal_body::RefusalBody
     pub fn wrap<S>(&self, inner: S) -> Filtered<ConcurrencyLimiter, S> {
@@ -114,10 +98,10 @@ impl ConcurrencyLimiterLayer {
 }
 
 impl<S> Layer<S> for ConcurrencyLimiterLayer {
-    type Service = Filtered<ConcurrencyLimiter, Filtered<RefusalBodies, S>>;
+    type Service = Filtered<RefusalResponses, Filtered<ConcurrencyLimiter, Filtered<RefusalBodies, S>>>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        self.wrap(RefusalBodyLayer::default().layer(inner))
+        FilterLayer(self.refusals.clone()).layer(self.wrap(RefusalBodyLayer::default().layer(inner)))
     }
 }
 

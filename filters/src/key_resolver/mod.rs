@@ -41,6 +41,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod address;
 mod api_key;
 mod buffer;
 mod credentials;
@@ -60,3 +61,15 @@ pub use self::key_fields::KeyFields;
 pub use self::parse::KeyResolverError;
 pub use self::resolver::KeyResolver;
 pub use self::sources::KeySource;
+
+/// Handling of requests without a key id, such as a request without an API key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MissingKey {
+    /// They share one bucket.
+    #[default]
+    Share,
+    /// They pass without a limit.
+    Allow,
+    /// They are refused: 403.
+    Deny,
+}

@@ -3,15 +3,21 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use http::StatusCode;
-use thiserror::Error;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body::Body;
+use tower::BoxError;
 
+use super::build_error::BuildError;
 use super::cost::Cost;
 use super::enforcement::Enforcement;
+use super::event::{OnVerdict, VerdictEvent};
 use super::layer::RequestRateLimiterLayer;
+use super::limiter::Limiter;
 use super::limits::{Limit, RuleSets, Settings};
 use crate::headers::HeaderNames;
-use crate::key_resolver::KeyResolver;
+use crate::key_resolver::{KeyResolver, MissingKey};
+use crate::refusal::{ErrorFormat, Refusal, RefusalResponses};
 use crate::reply::ErrorBody;
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::MemoryStore;
@@ -29,6 +35,28 @@ use tollgate_limiter::store::{MAX_CHECKS, Store};
 ///
 /// A key has no default: a service behind tower has no client address unless its server adds one, and then all clients
 /// would share one bucket. Status, headers and body are those of [`Settings::default`]: 429 with Spring's headers and a problem.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use bytes::Bytes;
+/// use http::Response;
+/// use http_body_util::Full;
+/// use tollgate_filters::key_resolver::KeyResolver;
+/// use tollgate_filters::request_rate_limiter::{Enforcement, RequestRateLimiterLayer};
+/// use tollgate_limiter::rule::{Align, FixedWindow, TokenBucket};
+///
+/// const DAY: Duration = Duration::from_secs(86_400);
+///
+/// let limiter = RequestRateLimiterLayer::builder()
+///     .rules([TokenBucket::per_second(10, 20)?.into(), FixedWindow::new(1_000, DAY, Align::Clock)?.into()])
+///     .key(KeyResolver::from_fn(|head| head.headers.get("x-api-key")))
+///     .enforcement(Enforcement::OBSERVE)
+///     .on_verdict(|event| println!("{:?} {:?} {}", event.rule, event.key, event.kind.as_str()))
+///     .on_refusal(|refusal| Response::new(Full::<Bytes>::from(refusal.reason)))
+///     .build()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Builder<R = (), K = ()> {
     rules: R,
@@ -37,33 +65,8 @@ pub struct Builder<R = (), K = ()> {
     missing_key: MissingKey,
     store: Option<Arc<dyn Store>>,
     settings: Settings,
-}
-
-/// Handling of requests without a key id, such as a request without an API key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MissingKey {
-    /// They share one bucket.
-    #[default]
-    Share,
-    /// They pass without a limit.
-    Allow,
-    /// They are refused: 403.
-    Deny,
-}
-
-/// Reason why a limiter cannot be built.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum BuildError {
-    /// The list of rules is empty.
-    #[error("a limiter without rules limits nothing: add a rule")]
-    NoRules,
-    /// A list has more rules than a store decides in one call.
-    #[error("a limiter has at most {MAX_CHECKS} rules, got {0}: add a second limiter, which is decided after this one")]
-    TooManyRules(usize),
-    /// The key resolver reads claims of tokens that nothing verifies, so that no request has a key.
-    #[error("the key resolver `{0}` has no verifier of tokens: set one with `KeyResolver::with_jwt`")]
-    NeedsVerifier(String),
+    on_verdict: Option<OnVerdict>,
+    refusals: RefusalResponses,
 }
 
 /// Capacity in keys of the default store.
@@ -86,6 +89,8 @@ impl Default for Builder {
             missing_key: MissingKey::default(),
             store: None,
             settings: Settings::default(),
+            on_verdict: None,
+            refusals: RefusalResponses::default(),
         }
     }
 }
@@ -101,8 +106,14 @@ impl<K> Builder<(), K> {
     /// `NAME#0`, `NAME#1` …
     #[must_use]
     pub fn rules(self, rules: impl IntoIterator<Item = Rule>) -> Builder<Vec<Rule>, K> {
-        let Self { rules: (), key, name, missing_key, store, settings } = self;
-        Builder { rules: rules.into_iter().collect(), key, name, missing_key, store, settings }
+        let rules = rules.into_iter().collect();
+        self.with(|(), key| (rules, key))
+    }
+
+    /// Sets rules with names, keys, costs and conditions of their own, and sets of rules by plan.
+    #[must_use]
+    pub fn rule_sets(self, sets: RuleSets) -> Builder<RuleSets, K> {
+        self.with(|(), key| (sets, key))
     }
 }
 
@@ -110,8 +121,25 @@ impl<R> Builder<R, ()> {
     /// Sets the key resolver.
     #[must_use]
     pub fn key(self, key: KeyResolver) -> Builder<R, KeyResolver> {
-        let Self { rules, key: (), name, missing_key, store, settings } = self;
-        Builder { rules, key, name, missing_key, store, settings }
+        self.with(|rules, ()| (rules, key))
+    }
+
+    /// Sets every setting, the key resolver included.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Builder<R, KeyResolver> {
+        let key = settings.key_resolver.clone();
+        self.missing_key = if settings.deny_empty_key { MissingKey::Deny } else { MissingKey::Allow };
+        self.settings = settings;
+        self.key(key)
+    }
+}
+
+impl<R, K> Builder<R, K> {
+    /// Replaces the rules and the key.
+    fn with<Q, L>(self, replace: impl FnOnce(R, K) -> (Q, L)) -> Builder<Q, L> {
+        let Self { rules, key, name, missing_key, store, settings, on_verdict, refusals } = self;
+        let (rules, key) = replace(rules, key);
+        Builder { rules, key, name, missing_key, store, settings, on_verdict, refusals }
     }
 }
 
@@ -126,9 +154,15 @@ impl<R, K> Builder<R, K> {
     /// Sets the store, which may be shared: pass an `Arc` of it. `name` separates the buckets of this limiter from those of
     /// others in the store. Limiters with one name and one store share their buckets.
     #[must_use]
-    pub fn store(mut self, name: impl Into<Arc<str>>, store: impl Store + 'static) -> Self {
+    pub fn store(self, name: impl Into<Arc<str>>, store: impl Store + 'static) -> Self {
+        self.shared_store(name, Arc::new(store))
+    }
+
+    /// Sets a store of any type, as [`store`](Self::store).
+    #[must_use]
+    pub fn shared_store(mut self, name: impl Into<Arc<str>>, store: Arc<dyn Store>) -> Self {
         self.name = name.into();
-        self.store = Some(Arc::new(store));
+        self.store = Some(store);
         self
     }
 
@@ -160,6 +194,33 @@ impl<R, K> Builder<R, K> {
         self
     }
 
+    /// Calls `hook` with each verdict, for metrics: the name of the rule, the key and the outcome.
+    #[must_use]
+    pub fn on_verdict(mut self, hook: impl Fn(&VerdictEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.on_verdict = Some(Arc::new(hook));
+        self
+    }
+
+    /// Makes the response to every refused request by `respond`: 429, 403 and 503. The limiter adds its header fields, such as
+    /// `Retry-After`, unless the response has them. Clients of gRPC get an error of gRPC instead, unless
+    /// [`error_format`](Self::error_format) is [`ErrorFormat::Http`].
+    #[must_use]
+    pub fn on_refusal<F, B>(mut self, respond: F) -> Self
+    where
+        F: Fn(&Refusal) -> Response<B> + Send + Sync + 'static,
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        self.refusals.respond_with(respond);
+        self
+    }
+
+    /// Sets the format of refusals for clients of gRPC.
+    #[must_use]
+    pub fn error_format(mut self, format: ErrorFormat) -> Self {
+        self.settings.error_format = format;
+        self
+    }
+
     /// Sets the body of refusals.
     #[must_use]
     pub fn error_body(mut self, error_body: ErrorBody) -> Self {
@@ -174,34 +235,58 @@ impl Builder<Vec<Rule>, KeyResolver> {
     /// # Errors
     /// The number of rules is 0 or above [`MAX_CHECKS`], or the key resolver lacks a verifier of tokens.
     pub fn build(self) -> Result<RequestRateLimiterLayer, BuildError> {
-        let Self { rules, key, name, missing_key, store, mut settings } = self;
-        #[cfg(feature = "jwt")]
-        if key.needs_verifier() {
-            return Err(BuildError::NeedsVerifier(key.to_string()));
+        if self.rules.is_empty() {
+            return Err(BuildError::NoRules);
         }
-        settings.key_resolver = match missing_key {
-            MissingKey::Share => key.or_shared(),
-            MissingKey::Allow | MissingKey::Deny => key,
+        let key_resolver = match self.missing_key {
+            MissingKey::Share => self.key.clone().or_shared(),
+            MissingKey::Allow | MissingKey::Deny => self.key.clone(),
         };
-        settings.deny_empty_key = missing_key != MissingKey::Allow;
-        let is_single = rules.len() == 1;
+        let (base, cost, is_single) = (Arc::clone(&self.name), self.settings.cost.clone(), self.rules.len() == 1);
         let limit = |(at, rule)| {
-            let name = if is_single { Arc::clone(&name) } else { format!("{name}#{at}").into() };
+            let name = if is_single { Arc::clone(&base) } else { format!("{base}#{at}").into() };
             Limit {
                 name: Arc::clone(&name),
                 scope: name,
                 rule,
-                key_resolver: settings.key_resolver.clone(),
-                cost: settings.cost.clone(),
+                key_resolver: key_resolver.clone(),
+                cost: cost.clone(),
                 enforcement: Enforcement::FULL,
                 condition: None,
             }
         };
-        let default: Vec<Limit> = rules.into_iter().enumerate().map(limit).collect();
-        if default.is_empty() {
-            return Err(BuildError::NoRules);
-        }
-        let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new(DEFAULT_KEYS)));
-        RequestRateLimiterLayer::with_rules(&name, RuleSets { default, plans: None }, settings, store)
+        self.with(|rules, _| {
+            let default = rules.into_iter().enumerate().map(limit).collect();
+            (RuleSets { default, plans: None }, key_resolver.clone())
+        })
+        .build()
     }
 }
+
+impl Builder<RuleSets, KeyResolver> {
+    /// Builds the layer. Rules of a set keep their key resolvers: the one of the builder identifies clients of plans and of
+    /// access lists.
+    ///
+    /// # Errors
+    /// A set has more rules than [`MAX_CHECKS`], or a key resolver lacks a verifier of tokens.
+    pub fn build(self) -> Result<RequestRateLimiterLayer, BuildError> {
+        let Self { rules, key, name, missing_key, store, mut settings, on_verdict, mut refusals } = self;
+        if rules.longest() > MAX_CHECKS {
+            return Err(BuildError::TooManyRules(rules.longest()));
+        }
+        #[cfg(feature = "jwt")]
+        if let Some(key) = rules.rules().map(|limit| &limit.key_resolver).chain([&key]).find(|key| key.needs_verifier())
+        {
+            return Err(BuildError::NeedsVerifier(key.to_string()));
+        }
+        settings.key_resolver = key;
+        settings.deny_empty_key = missing_key != MissingKey::Allow;
+        refusals.set_format(settings.error_format);
+        let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new(DEFAULT_KEYS)));
+        let mut limiter = Limiter::new(&name, rules, settings, store);
+        limiter.on_verdict = on_verdict;
+        Ok(RequestRateLimiterLayer::new(limiter, refusals))
+    }
+}
+
+crate::opaque_debug!(Builder<R, K>);

@@ -89,7 +89,7 @@ impl Limiter {
             Listed::Exempt => (VerdictKind::Exempt, Action::Forward(None)),
         };
         if let Some(hook) = &self.on_verdict {
-            hook(VerdictEvent { rule: None, kind, source: None }, None);
+            hook(&VerdictEvent { rule: None, index: None, key: None, kind, source: None });
         }
         Some(action)
     }
@@ -275,3 +275,5 @@ impl Limiter {
         }
     }
 }
+
+crate::opaque_debug!(Evaluated);

@@ -7,6 +7,7 @@ use http::Request;
 use super::check_set::{CheckSet, Stages};
 use super::enforcement::Stage;
 use super::limiter::Limiter;
+use super::limits::Limit;
 use crate::key_resolver::KeyBuf;
 use tollgate_limiter::store::Check;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
@@ -14,9 +15,14 @@ use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 /// Verdict of one rule, or of the whole limiter, on one request. A rule for which the request has no key id causes no
 /// event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VerdictEvent {
-    /// Index of the rule in [`RuleSets::rules`](super::RuleSets::rules); `None` if no rule was checked.
-    pub rule: Option<usize>,
+#[non_exhaustive]
+pub struct VerdictEvent<'a> {
+    /// Name of the rule; `None` if no rule was checked.
+    pub rule: Option<&'a str>,
+    /// Index of the rule in [`RuleSets::rules`](super::RuleSets::rules).
+    pub index: Option<usize>,
+    /// Key id that the rule counts.
+    pub key: Option<&'a [u8]>,
     /// The verdict.
     pub kind: VerdictKind,
     /// The verdict's source; `None` if no store was called.
@@ -42,9 +48,23 @@ tollgate_limiter::labelled! {
     }
 }
 
-/// Hook for events, called before the request is forwarded. It gets the key id that the rule counts; `None` for events
-/// without a rule.
-pub type OnVerdict = Arc<dyn Fn(VerdictEvent, Option<&[u8]>) + Send + Sync>;
+/// Hook for events, called before the request is forwarded.
+pub(super) type OnVerdict = Arc<dyn Fn(&VerdictEvent<'_>) + Send + Sync>;
+
+/// Verdict on a rule, as [`VerdictEvent`] without the key.
+struct RuleEvent<'a> {
+    /// The rule, and its index in all sets.
+    limit: (&'a Limit, usize),
+    kind: VerdictKind,
+    source: Source,
+}
+
+impl<'a> RuleEvent<'a> {
+    fn with_key(self, key: Option<&'a [u8]>) -> VerdictEvent<'a> {
+        let Self { limit: (limit, index), kind, source } = self;
+        VerdictEvent { rule: Some(&limit.name), index: Some(index), key, kind, source: Some(source) }
+    }
+}
 
 impl Limiter {
     /// Notifies the hook of a verdict that was ready at once; `checks` are those of both stages.
@@ -54,23 +74,23 @@ impl Limiter {
         self.for_each_event(stages, verdict, |stage, position, event| {
             let [enforced, observed] = checks;
             let checks = if stage == Stage::Enforced { enforced } else { observed };
-            hook(event, checks.get(position).map(|check| check.key.id));
+            hook(&event.with_key(checks.get(position).map(|check| check.key.id)));
         });
     }
 
     /// Notifies the hook of an awaited verdict. The keys are resolved again, since a waiting request keeps none.
     pub(super) fn notify_awaited<B>(&self, stages: &Stages, verdict: &Verdict, request: &Request<B>) {
         let Some(hook) = &self.on_verdict else { return };
-        self.for_each_event(stages, verdict, |stage, position, event| {
-            let check_set = if stage == Stage::Enforced { &stages.enforced } else { &stages.observed };
-            let limit = &self.rules_of(check_set).limits[usize::from(check_set.rules()[position])];
-            hook(event, limit.key_resolver.resolve(request, &mut KeyBuf::new()));
+        self.for_each_event(stages, verdict, |_, _, event| {
+            let mut buf = KeyBuf::new();
+            let key = event.limit.0.key_resolver.resolve(request, &mut buf);
+            hook(&event.with_key(key));
         });
     }
 
     /// Calls `notify` with the event of each check, and with its stage and position.
     #[inline]
-    fn for_each_event(&self, stages: &Stages, verdict: &Verdict, notify: impl Fn(Stage, usize, VerdictEvent)) {
+    fn for_each_event(&self, stages: &Stages, verdict: &Verdict, notify: impl Fn(Stage, usize, RuleEvent<'_>)) {
         let Stages { enforced, observed } = stages;
         if enforced.rules().is_empty() {
             return self.for_each_event_of(observed, Stage::Observed, verdict, notify);
@@ -88,7 +108,7 @@ impl Limiter {
         check_set: &CheckSet,
         stage: Stage,
         verdict: &Verdict,
-        notify: impl Fn(Stage, usize, VerdictEvent),
+        notify: impl Fn(Stage, usize, RuleEvent<'_>),
     ) {
         let kind = match (verdict.outcome, stage) {
             (Outcome::Allowed, _) => VerdictKind::Allowed,
@@ -97,11 +117,12 @@ impl Limiter {
             (Outcome::Denied { .. } | Outcome::NeverAdmitted, Stage::Observed) => VerdictKind::Observed,
         };
         let is_denial = matches!(kind, VerdictKind::Denied | VerdictKind::Observed);
-        let first = self.rules_of(check_set).first;
+        let rules = self.rules_of(check_set);
         for (position, limit) in check_set.rules().iter().enumerate() {
             if !is_denial || verdict.denies(position) {
-                let rule = Some(first + usize::from(*limit));
-                notify(stage, position, VerdictEvent { rule, kind, source: Some(verdict.source) });
+                let at = usize::from(*limit);
+                let limit = (&rules.limits[at], rules.first + at);
+                notify(stage, position, RuleEvent { limit, kind, source: verdict.source });
             }
         }
     }

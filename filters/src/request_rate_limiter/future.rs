@@ -20,7 +20,7 @@ type ReportedFuture<F> = MapResponse<F, Option<PendingReport>>;
 pub struct PendingReport(Arc<Limiter>, Report);
 
 /// Services of the limiter.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Services<S> {
     pub(super) inner: S,
     /// Service for denied requests (`on-limit`).
@@ -104,3 +104,5 @@ impl ResponseMapper for PendingReport {
         limiter.apply_report(report, response);
     }
 }
+
+crate::opaque_debug!(PendingReport, WaitingRequest<S, B>);

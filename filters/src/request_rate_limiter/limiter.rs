@@ -1,6 +1,7 @@
 //! State that all services of one layer share.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use http::Request;
@@ -46,6 +47,7 @@ pub(super) struct PlanTable {
 // === impl Limiter ===
 
 impl Limiter {
+    /// Creates a limiter. `route` fills the placeholder of that name in [`ErrorBody::Template`](super::ErrorBody::Template).
     pub(super) fn new(route: &Arc<str>, rules: RuleSets, settings: Settings, store: Arc<dyn Store>) -> Self {
         let access = AccessControl::new(rules.rules().map(|limit| &limit.key_resolver), &settings);
         let empty_key =
@@ -81,6 +83,13 @@ impl Limiter {
         let replies = always.chain(&mut self.empty_key).chain(blocked);
         replies.for_each(Reply::omit_local_reply);
         self.sets.iter_mut().for_each(RuleSet::omit_local_reply);
+    }
+}
+
+impl fmt::Debug for Limiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limits: Vec<_> = self.sets.iter().flat_map(|set| &set.limits).collect();
+        f.debug_struct("Limiter").field("limits", &limits).finish_non_exhaustive()
     }
 }
 

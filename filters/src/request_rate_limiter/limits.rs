@@ -27,7 +27,7 @@ pub struct Settings {
     pub deny_empty_key: bool,
     /// The status of that refusal (`empty-key-status`).
     pub empty_key_status: StatusCode,
-    /// The cost of a request for a limiter of [one rule](super::RequestRateLimiterLayer::new).
+    /// The cost of a request under rules that [`Builder::rules`](super::Builder::rules) sets.
     pub cost: Cost,
     /// The rate limit headers.
     pub headers: HeaderNames,
@@ -147,7 +147,7 @@ impl RuleSets {
 
     /// Returns every rule: those of the default set, then those of the plans in their order.
     ///
-    /// The position of a rule here is its index in [`VerdictEvent::rule`](super::VerdictEvent::rule).
+    /// The position of a rule here is its index in [`VerdictEvent::index`](super::VerdictEvent::index).
     pub fn rules(&self) -> impl Iterator<Item = &Limit> {
         let plans = self.plans.iter().flat_map(|plans| &plans.sets).flat_map(|(_, limits)| limits);
         self.default.iter().chain(plans)

@@ -50,14 +50,13 @@
 //! # Every setting, and a store of your own
 //!
 //! ```
-//! use std::sync::Arc;
 //! use std::time::Duration;
 //!
 //! use bytes::Bytes;
 //! use http::{Request, Response, StatusCode};
 //! use http_body_util::{Empty, Full};
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_limiter::rule::{Rule, TokenBucket};
+//! use tollgate_limiter::rule::TokenBucket;
 //! use tollgate_limiter::store::{Check, Decision, Store};
 //! use tollgate_limiter::verdict::{Outcome, Verdict};
 //! use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
@@ -78,8 +77,11 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let settings = Settings { key_resolver: KeyResolver::parse("header:X-User")?, ..Settings::default() };
-//! let rule = Rule::TokenBucket(TokenBucket::per_second(1, 20)?);
-//! let layer = RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(Exhausted));
+//! let layer = RequestRateLimiterLayer::builder()
+//!     .rule(TokenBucket::per_second(1, 20)?)
+//!     .settings(settings)
+//!     .store("orders", Exhausted)
+//!     .build()?;
 //! let upstream = service_fn(|_: Request<Empty<Bytes>>| async {
 //!     Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::from("never called")))
 //! });
@@ -95,6 +97,7 @@
 //! [`LocalReply`]: crate::context::LocalReply
 
 mod access;
+mod build_error;
 mod builder;
 mod check_set;
 mod cost;
@@ -111,11 +114,13 @@ mod rule_set;
 mod settlement;
 
 pub use self::access::{AccessList, IdentityCheck};
-pub use self::builder::{BuildError, Builder, MissingKey};
+pub use self::build_error::BuildError;
+pub use self::builder::Builder;
 pub use self::cost::{Cost, CostSource};
 pub use self::enforcement::Enforcement;
-pub use self::event::{OnVerdict, VerdictEvent, VerdictKind};
+pub use self::event::{VerdictEvent, VerdictKind};
 pub use self::layer::{RequestRateLimiter, RequestRateLimiterLayer};
 pub use self::limits::{Limit, OnLimit, PlanResolver, Plans, RuleSets, Settings};
 pub use self::settlement::{Metered, RequestMeter, ResponseMeter};
+pub use crate::key_resolver::MissingKey;
 pub use crate::reply::{ErrorBody, Template, TemplateError};

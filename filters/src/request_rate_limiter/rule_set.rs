@@ -16,7 +16,7 @@ use tollgate_limiter::verdict::Verdict;
 pub(super) struct RuleSet {
     pub(super) limits: Box<[Limit]>,
     pub(super) headers: RateLimitHeaders,
-    /// Index of its first rule, see [`VerdictEvent::rule`](super::VerdictEvent::rule).
+    /// Index of its first rule, see [`VerdictEvent::index`](super::VerdictEvent::index).
     pub(super) first: usize,
     /// True if costs differ between requests, or a rule paces requests.
     pub(super) varies: bool,

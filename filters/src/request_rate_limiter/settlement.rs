@@ -140,3 +140,5 @@ impl std::fmt::Debug for Settlement {
         f.debug_struct("Settlement").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
+
+crate::opaque_debug!(RequestMeter, ResponseMeter);

@@ -286,3 +286,5 @@ impl Policy {
 
 #[cfg(test)]
 mod tests;
+
+crate::opaque_debug!(Retry);

@@ -182,3 +182,5 @@ where
         ControlFlow::Continue(forward(self.request, identified, &mut self.inner, &self.usage))
     }
 }
+
+crate::opaque_debug!(WaitingRequest<S, B>);

@@ -75,3 +75,5 @@ impl ResponseMapper for CountDenial {
         }
     }
 }
+
+crate::opaque_debug!(CountDenial);

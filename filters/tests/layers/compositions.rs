@@ -1,7 +1,6 @@
 //! Limiters in stacks with each other, with tower-http, axum and tonic, and around bodies without `From<Bytes>`.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
@@ -9,12 +8,11 @@ use http_body::Body as HttpBody;
 use http_body_util::combinators::{BoxBody, UnsyncBoxBody};
 use http_body_util::{BodyExt, Empty, Full};
 use tokio::net::{TcpListener, TcpStream};
-use tollgate_filters::concurrency_limiter::{self, ConcurrencyLimiterLayer};
+use tollgate_filters::concurrency_limiter::ConcurrencyLimiterLayer;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::refusal_body::RefusalBodyLayer;
 use tollgate_filters::request_header_size::{self, RequestHeaderSizeLayer};
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-use tollgate_limiter::concurrency::{Concurrency, MemorySlots, SlotStats, SlotTable};
 use tollgate_limiter::rule::TokenBucket;
 use tower::{Service, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::trace::TraceLayer;
@@ -25,11 +23,7 @@ fn two_an_hour() -> RequestRateLimiterLayer {
 }
 
 fn one_at_a_time() -> ConcurrencyLimiterLayer {
-    let rule = Concurrency::new(1, Concurrency::TTL, None).unwrap();
-    let slots = MemorySlots::new(Arc::new(SlotTable::default()), rule, Arc::new(SlotStats::default()));
-    let key_resolver = KeyResolver::parse("header:x-user").unwrap();
-    let settings = concurrency_limiter::Settings { key_resolver, ..concurrency_limiter::Settings::default() };
-    ConcurrencyLimiterLayer::new("slots".into(), rule, settings, Arc::new(slots))
+    ConcurrencyLimiterLayer::builder().limit(1).key(KeyResolver::parse("header:x-user").unwrap()).build().unwrap()
 }
 
 fn from_ada<B: Default>() -> Request<B> {
@@ -139,14 +133,29 @@ async fn tonic_servers_take_both_limiters() {
     let serving = tokio::spawn(server.serve_with_incoming(incoming));
     let (client, connection) = h2::client::handshake(TcpStream::connect(address).await.unwrap()).await.unwrap();
     let connection = tokio::spawn(connection);
-    let mut statuses = Vec::new();
+    let (mut statuses, mut last) = (Vec::new(), None);
     for _ in 0..3 {
         let request = Request::post(format!("http://{address}/test.Echo/Call")).header("x-user", "ada");
         let request = request.header("content-type", "application/grpc").body(()).unwrap();
         let (response, _) = client.clone().ready().await.unwrap().send_request(request, true).unwrap();
-        statuses.push(response.await.unwrap().status().as_u16());
+        let response = response.await.unwrap();
+        assert_eq!(
+            (response.status(), &response.headers()["content-type"]),
+            (StatusCode::OK, &"application/grpc".parse().unwrap())
+        );
+        statuses.push(response.headers()["grpc-status"].to_str().unwrap().to_owned());
+        last = Some(response);
     }
-    assert_eq!(statuses, [200, 200, 429]);
+    assert_eq!(statuses, ["0", "0", "8"]);
+    let denied = last.unwrap();
+    let headers = denied.headers();
+    assert_eq!(headers["grpc-message"], "Too Many Requests");
+    let pushback: u64 = headers["grpc-retry-pushback-ms"].to_str().unwrap().parse().unwrap();
+    assert!((1..=1_800_000).contains(&pushback), "{pushback}");
+    // In base64: "type.googleapis.com/google.rpc.RetryInfo", where it begins on a whole group of three bytes or not.
+    let details = headers["grpc-status-details-bin"].to_str().unwrap();
+    assert!(details.len() > 60, "{details}");
+    assert_eq!(headers["x-ratelimit-remaining"], "0");
     serving.abort();
     connection.abort();
 }

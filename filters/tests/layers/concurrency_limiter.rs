@@ -12,10 +12,14 @@ use bytes::Bytes;
 use http::{HeaderName, Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame};
 use http_body_util::BodyExt;
-use tollgate_filters::concurrency_limiter::{ConcurrencyLimiterLayer, ErrorBody, HeaderNames, Settings, SlotBody};
+use tollgate_filters::concurrency_limiter::{
+    Builder, ConcurrencyLimiterLayer, ErrorBody, HeaderNames, Settings, SlotBody,
+};
 use tollgate_filters::context::{LocalReply, Tunnel};
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, MemorySlots, SlotStats, SlotStore, SlotTable};
+use tollgate_limiter::concurrency::{
+    Acquired, Acquisition, Concurrency, ConcurrencyError, MemorySlots, SlotStats, SlotStore, SlotTable,
+};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
 use tower::{Layer, Service, ServiceExt, service_fn};
@@ -30,10 +34,18 @@ fn settings() -> Settings {
     Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() }
 }
 
+fn builder(
+    limit: u64,
+    settings: Settings,
+    store: impl SlotStore + 'static,
+) -> Builder<Result<Concurrency, ConcurrencyError>, KeyResolver> {
+    ConcurrencyLimiterLayer::builder().rule(rule(limit)).settings(settings).store("r", store)
+}
+
 fn layer(limit: u64, settings: Settings) -> (ConcurrencyLimiterLayer, Arc<SlotStats>) {
     let stats = Arc::<SlotStats>::default();
     let store = MemorySlots::new(Arc::new(SlotTable::default()), rule(limit), Arc::clone(&stats));
-    (ConcurrencyLimiterLayer::new("r".into(), rule(limit), settings, Arc::new(store)), stats)
+    (builder(limit, settings, store).build().unwrap(), stats)
 }
 
 fn from(user: &str) -> Request<()> {
@@ -180,7 +192,7 @@ async fn a_tunnel_holds_the_slot_until_it_closes() {
 async fn a_store_that_decides_through_a_future_limits_too() {
     let stats = Arc::<SlotStats>::default();
     let store = MemorySlots::new(Arc::new(SlotTable::default()), rule(1), Arc::clone(&stats));
-    let layer = ConcurrencyLimiterLayer::new("r".into(), rule(1), settings(), Arc::new(Deferred(store)));
+    let layer = builder(1, settings(), Deferred(store)).build().unwrap();
     let calls = Arc::default();
     let service = layer.layer(hello(&calls));
     let held = send(&service, from("ada")).await;
@@ -245,7 +257,7 @@ async fn status_headers_and_body_of_a_denial_are_settings() {
 #[tokio::test]
 async fn an_unavailable_store_gives_503_or_allows_uncounted() {
     let service = |outcome| {
-        let layer = ConcurrencyLimiterLayer::new("r".into(), rule(3), settings(), Arc::new(Fixed(outcome)));
+        let layer = builder(3, settings(), Fixed(outcome)).build().unwrap();
         layer.layer(hello(&Arc::<AtomicUsize>::default()))
     };
     let retry_after = Duration::from_secs(1);
@@ -261,11 +273,11 @@ async fn an_unavailable_store_gives_503_or_allows_uncounted() {
 async fn the_hook_sees_every_verdict() {
     let seen = Arc::<std::sync::Mutex<Vec<(bool, Source)>>>::default();
     let recorded = Arc::clone(&seen);
-    let (layer, _) = layer(1, settings());
-    let layer = layer.on_verdict(Arc::new(move |verdict| {
-        recorded.lock().unwrap().push((verdict.is_allowed(), verdict.source));
-    }));
-    let service = layer.layer(hello(&Arc::default()));
+    let layer = ConcurrencyLimiterLayer::builder().limit(1).settings(settings()).on_verdict(move |event| {
+        assert_eq!((event.name, event.key), ("default", Some(&b"ada"[..])));
+        recorded.lock().unwrap().push((event.verdict.is_allowed(), event.verdict.source));
+    });
+    let service = layer.build().unwrap().layer(hello(&Arc::default()));
     let _held = send(&service, from("ada")).await;
     send(&service, from("ada")).await;
     send(&service, Request::new(())).await;

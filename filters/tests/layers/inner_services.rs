@@ -1,7 +1,5 @@
 //! `RequestRateLimiter` before inner services of several kinds.
 
-use std::sync::Arc;
-
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tollgate_filters::key_resolver::KeyResolver;
@@ -14,7 +12,7 @@ use crate::support::{NoRefill, text};
 fn limiter(burst: u64, store: NoRefill) -> RequestRateLimiterLayer {
     let settings = Settings { key_resolver: KeyResolver::parse("header:X-User").unwrap(), ..Settings::default() };
     let rule = Rule::TokenBucket(TokenBucket::per_second(10, burst).unwrap());
-    RequestRateLimiterLayer::new("orders".into(), rule, settings, Arc::new(store))
+    RequestRateLimiterLayer::builder().rule(rule).settings(settings).store("orders", store).build().unwrap()
 }
 
 fn from_ada() -> Request<()> {

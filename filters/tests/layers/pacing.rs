@@ -70,7 +70,8 @@ fn paced(
 {
     let (calls, start) = (Arc::clone(calls), Instant::now());
     let settings = Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() };
-    RequestRateLimiterLayer::new("r".into(), rule(), settings, store).layer(service_fn(move |_: Request<()>| {
+    let layer = RequestRateLimiterLayer::builder().rule(rule()).settings(settings).store("r", store).build().unwrap();
+    layer.layer(service_fn(move |_: Request<()>| {
         calls.lock().unwrap().push(start.elapsed().as_millis() as u64);
         std::future::ready(Ok(Response::new(Full::default())))
     }))

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use tollgate_filters::context::Rerouted;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{
-    AccessList, Cost, CostSource, Enforcement, Limit, Metered, OnLimit, PlanResolver, Plans, RequestMeter,
+    AccessList, Builder, Cost, CostSource, Enforcement, Limit, Metered, OnLimit, PlanResolver, Plans, RequestMeter,
     RequestRateLimiterLayer, ResponseMeter, RuleSets, Settings, VerdictEvent, VerdictKind,
 };
 use tollgate_limiter::plan::{PlanLookup, PlanSource};
@@ -82,7 +82,24 @@ fn by_user() -> Settings {
 }
 
 fn layer(rules: RuleSets, settings: Settings, store: &Arc<Recording>) -> RequestRateLimiterLayer {
-    RequestRateLimiterLayer::with_rules(&"r".into(), rules, settings, Arc::clone(store) as Arc<dyn Store>).unwrap()
+    builder(rules, settings, store).build().unwrap()
+}
+
+fn builder(rules: RuleSets, settings: Settings, store: &Arc<Recording>) -> Builder<RuleSets, KeyResolver> {
+    RequestRateLimiterLayer::builder().rule_sets(rules).settings(settings).store("r", Arc::clone(store))
+}
+
+type Events = Vec<(Option<usize>, VerdictKind)>;
+
+/// Returns the events that the hook has seen, and the hook. Every event of a rule has the name of the rule and the key.
+fn recorder() -> (Arc<Mutex<Events>>, impl Fn(&VerdictEvent<'_>) + Send + Sync + 'static) {
+    let seen: Arc<Mutex<Events>> = Arc::default();
+    let events = Arc::clone(&seen);
+    (seen, move |event| {
+        assert_eq!(event.rule.is_some(), event.index.is_some());
+        assert_eq!(event.key, event.rule.map(|_| &b"ada"[..]));
+        events.lock().unwrap().push((event.index, event.kind));
+    })
 }
 
 fn from(user: &str) -> Request<()> {
@@ -106,10 +123,8 @@ async fn several_rules_are_one_call_and_a_denial_takes_nothing() {
     for deferred in [false, true] {
         let store = Recording::new(deferred);
         let rules = RuleSets { default: vec![bucket("wide", 9), window("narrow", 2)], plans: None };
-        let events: Arc<Mutex<Vec<VerdictEvent>>> = Arc::default();
-        let seen = Arc::clone(&events);
-        let layer = layer(rules, by_user(), &store)
-            .on_verdict(Arc::new(move |event: VerdictEvent, _: Option<&[u8]>| seen.lock().unwrap().push(event)));
+        let (events, hook) = recorder();
+        let layer = builder(rules, by_user(), &store).on_verdict(hook).build().unwrap();
         let service = layer.layer(hello(&Arc::default()));
         assert_eq!(statuses(&service, "ada", 4).await, [200, 200, 429, 429]);
         assert_eq!(*store.calls_seen.lock().unwrap(), [2; 4]);
@@ -121,7 +136,7 @@ async fn several_rules_are_one_call_and_a_denial_takes_nothing() {
         assert_eq!(look.remaining, Some(7));
         let (both, narrow) =
             ([(Some(0), VerdictKind::Allowed), (Some(1), VerdictKind::Allowed)], [(Some(1), VerdictKind::Denied)]);
-        let reported: Vec<_> = events.lock().unwrap().iter().map(|event| (event.rule, event.kind)).collect();
+        let reported = events.lock().unwrap().clone();
         assert_eq!(reported, [&both[..], &both, &narrow, &narrow].concat());
     }
 }
@@ -130,15 +145,13 @@ async fn several_rules_are_one_call_and_a_denial_takes_nothing() {
 async fn observed_rules_are_checked_after_enforced_rules() {
     for deferred in [false, true] {
         let store = Recording::new(deferred);
-        let events: Arc<Mutex<Vec<VerdictEvent>>> = Arc::default();
-        let seen = Arc::clone(&events);
+        let (events, hook) = recorder();
         let tried = Limit { enforcement: Enforcement::OBSERVE, ..bucket("tried", 1) };
         let off = Limit { enforcement: Enforcement::Off, ..bucket("off", 0) };
         let rules = RuleSets { default: vec![off, tried, bucket("held", 2)], plans: None };
         let settings = Settings { would_deny_header: true, ..by_user() };
-        let service = layer(rules, settings, &store)
-            .on_verdict(Arc::new(move |event: VerdictEvent, _: Option<&[u8]>| seen.lock().unwrap().push(event)))
-            .layer(hello(&Arc::default()));
+        let layer = builder(rules, settings, &store).on_verdict(hook).build().unwrap();
+        let service = layer.layer(hello(&Arc::default()));
         let mut would = Vec::new();
         for status in [200, 200, 429] {
             let response = service.clone().oneshot(from("ada")).await.unwrap();
@@ -148,7 +161,7 @@ async fn observed_rules_are_checked_after_enforced_rules() {
         }
         assert_eq!(would, ["", "tried", ""]);
         assert_eq!(*store.calls_seen.lock().unwrap(), [2; 3], "one decision for each request");
-        let reported: Vec<_> = events.lock().unwrap().iter().map(|event| (event.rule.unwrap(), event.kind)).collect();
+        let reported: Vec<_> = events.lock().unwrap().iter().map(|(index, kind)| (index.unwrap(), *kind)).collect();
         let (both, observed) = ([(2, VerdictKind::Allowed), (1, VerdictKind::Allowed)], (1, VerdictKind::Observed));
         assert_eq!(reported, [both[0], both[1], both[0], observed, (2, VerdictKind::Denied)]);
     }

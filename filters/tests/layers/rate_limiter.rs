@@ -8,7 +8,7 @@ use http::{HeaderName, Method, Request, Response, StatusCode};
 use http_body_util::Full;
 use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::{ErrorBody, RequestRateLimiterLayer, Settings, VerdictEvent, VerdictKind};
+use tollgate_filters::request_rate_limiter::{Builder, ErrorBody, RequestRateLimiterLayer, Settings, VerdictKind};
 use tollgate_limiter::rule::{Rule, TokenBucket};
 use tollgate_limiter::store::Store;
 use tollgate_limiter::verdict::{Outcome, Source, Verdict};
@@ -25,8 +25,12 @@ fn bucket(rate: u64, burst: u64) -> Rule {
 }
 
 fn limiter(burst: u64, cost: u64, settings: Settings, store: impl Store + 'static) -> RequestRateLimiterLayer {
-    let settings = Settings { cost: cost.into(), ..settings };
-    RequestRateLimiterLayer::new("orders".into(), bucket(10, burst), settings, Arc::new(store))
+    builder(burst, cost, settings, store).build().unwrap()
+}
+
+fn builder(burst: u64, cost: u64, settings: Settings, store: impl Store + 'static) -> Builder<Vec<Rule>, KeyResolver> {
+    let builder = RequestRateLimiterLayer::builder().rule(bucket(10, burst)).settings(settings);
+    builder.cost(cost).store("orders", store)
 }
 
 fn from_ada() -> Request<()> {
@@ -102,7 +106,8 @@ async fn each_key_has_its_own_bucket() {
 #[tokio::test]
 async fn a_client_that_asks_for_json_gets_a_problem() {
     let rule = bucket(1, 0);
-    let layer = RequestRateLimiterLayer::new("a\"b".into(), rule, by_user(), Arc::new(NoRefill::default()));
+    let builder = RequestRateLimiterLayer::builder().rule(rule).settings(by_user());
+    let layer = builder.store("a\"b", NoRefill::default()).build().unwrap();
     let mut request = from_ada();
     request.headers_mut().insert("accept", "application/json".parse().unwrap());
     let response = layer.layer(hello(&Arc::default())).oneshot(request).await.unwrap();
@@ -247,13 +252,15 @@ async fn an_upstream_header_of_the_same_name_follows_ours() {
 async fn the_hook_sees_every_verdict() {
     for deferred in [false, true] {
         let seen: Arc<Mutex<Vec<bool>>> = Arc::default();
-        let hook = {
+        let store = NoRefill { deferred, ..NoRefill::default() };
+        let layer = builder(1, 1, by_user(), store).on_verdict({
             let seen = Arc::clone(&seen);
-            Arc::new(move |event: VerdictEvent, _: Option<&[u8]>| {
-                seen.lock().unwrap().push(event.kind == VerdictKind::Allowed)
-            })
-        };
-        let layer = limiter(1, 1, by_user(), NoRefill { deferred, ..NoRefill::default() }).on_verdict(hook);
+            move |event| {
+                assert_eq!((event.rule, event.key), (Some("orders"), Some(&b"ada"[..])));
+                seen.lock().unwrap().push(event.kind == VerdictKind::Allowed);
+            }
+        });
+        let layer = layer.build().unwrap();
         let service = layer.layer(hello(&Arc::default()));
         for request in [from_ada(), Request::new(()), from_ada()] {
             service.clone().oneshot(request).await.unwrap();

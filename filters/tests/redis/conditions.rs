@@ -67,7 +67,8 @@ type Answer = (u16, Vec<Option<String>>);
 async fn answer(limits: Vec<Limit>, (bits, keys): RequestCase, store: &Arc<dyn Store>) -> Answer {
     let settings = Settings { would_deny_header: true, ..Settings::default() };
     let rules = RuleSets { default: limits, plans: None };
-    let layer = RequestRateLimiterLayer::with_rules(&"r".into(), rules, settings, Arc::clone(store)).unwrap();
+    let builder = RequestRateLimiterLayer::builder().rule_sets(rules).settings(settings);
+    let layer = builder.shared_store("r", Arc::clone(store)).build().unwrap();
     let mut request = Request::new(());
     for (name, key) in FIELDS.into_iter().zip(keys) {
         if let Some(key) = key {

@@ -50,7 +50,8 @@ async fn two_gateways_share_one_queue_and_a_cancelled_request_frees_its_slot() {
     let send = |gateway: usize, scope: &str, rule: Rule| {
         let calls = Arc::clone(&calls);
         let settings = Settings { key_resolver: KeyResolver::parse("header:x-user").unwrap(), ..Settings::default() };
-        let layer = RequestRateLimiterLayer::new(scope.into(), rule, settings, gateways[gateway].clone());
+        let builder = RequestRateLimiterLayer::builder().rule(rule).settings(settings);
+        let layer = builder.store(scope, gateways[gateway].clone()).build().unwrap();
         let service = layer.layer(service_fn(move |_: Request<()>| {
             calls.lock().unwrap().push(Instant::now());
             std::future::ready(Ok::<_, std::convert::Infallible>(Response::new(Full::<Bytes>::default())))

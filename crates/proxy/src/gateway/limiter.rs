@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use tollgate_filters::request_rate_limiter::{
-    self, Cost, Limit, Metered, OnVerdict, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter,
-    RuleSets, VerdictKind,
+    self, Cost, Limit, Metered, PlanResolver, Plans, RequestMeter, RequestRateLimiterLayer, ResponseMeter, RuleSets,
+    VerdictEvent, VerdictKind,
 };
 use tollgate_limiter::store::Store;
 use tollgate_limiter::verdict::Source;
@@ -40,11 +40,9 @@ pub(super) fn with_rate_limiter(
     let store: Arc<dyn Store> = context.store(limiter);
     let store = if context.logs_reasons() { recorded(store, &all) } else { store };
     let store: Arc<dyn Store> = if context.is_traced() { Traced::new(store, route, naming.scope()) } else { store };
-    let Ok(layer) = RequestRateLimiterLayer::with_rules(route, sets, limiter.settings.clone(), store) else {
-        // The configuration was checked: only a defect leads here. A limiter that cannot be built admits nothing.
-        return SharedService::new(service_fn(async |_| Ok::<_, Infallible>(forward_failed(Failure::Internal, None))));
-    };
-    let layer = layer.on_verdict(verdict_observer(naming, &all, context));
+    let builder = RequestRateLimiterLayer::builder().rule_sets(sets).settings(limiter.settings.clone());
+    let builder = builder.shared_store(Arc::clone(route), store).on_verdict(verdict_observer(naming, &all, context));
+    let Ok(layer) = builder.build() else { return admits_nothing() };
     let layer = if marks_refusals { layer } else { layer.without_local_reply() };
     let any_cost = |of: fn(&Cost) -> bool| limiter.limits().any(|limit| of(&limit.cost));
     let inner =
@@ -57,8 +55,17 @@ pub(super) fn with_rate_limiter(
     }
 }
 
+/// Returns the service in place of a limiter that cannot be built. The configuration was checked: only a defect leads here.
+pub(super) fn admits_nothing() -> SharedService {
+    SharedService::new(service_fn(async |_| Ok::<_, Infallible>(forward_failed(Failure::Internal, None))))
+}
+
 /// Returns the function that counts each verdict, and adds it to the trace of its request.
-fn verdict_observer(naming: Naming<'_>, rules: &[NamedLimit<'_>], context: &dyn LayerContext) -> OnVerdict {
+fn verdict_observer(
+    naming: Naming<'_>,
+    rules: &[NamedLimit<'_>],
+    context: &dyn LayerContext,
+) -> impl Fn(&VerdictEvent<'_>) + Send + Sync + use<> {
     let (metrics, worker) = context.metrics();
     let (route, scope, is_traced) = (Arc::clone(naming.route), naming.scope(), context.is_traced());
     let rules: Vec<_> = rules
@@ -71,18 +78,18 @@ fn verdict_observer(naming: Naming<'_>, rules: &[NamedLimit<'_>], context: &dyn 
         })
         .collect();
     let of_limiter = metrics.limiter(worker, &route, &scope, None);
-    Arc::new(move |event, key| {
-        let rule = event.rule.and_then(|rule| rules.get(rule));
+    move |event| {
+        let rule = event.index.and_then(|rule| rules.get(rule));
         if is_traced && is_current_sampled() {
             let label = rule.map_or(&*scope, |(label, ..)| label);
             report_verdict(&route, &scope, label, event.kind.as_str(), event.source.map_or("none", Source::as_str));
         }
         let Some((_, series, top_keys)) = rule else { return of_limiter.observe(event.kind, event.source) };
         series.observe(event.kind, event.source);
-        if let (Some(key), Some(rule), Some(verdict)) = (key, top_keys, counted_verdict(event.kind)) {
+        if let (Some(key), Some(rule), Some(verdict)) = (event.key, top_keys, counted_verdict(event.kind)) {
             top_keys::observe(rule, verdict, key);
         }
-    })
+    }
 }
 
 /// Returns the verdict under which the key of an event is counted; `None` if it is not.

@@ -111,7 +111,14 @@ mod tests {
     #[test]
     fn a_denial_names_its_rule() {
         let mut response = Response::builder().status(429).body(()).unwrap();
-        let refusal = Refusal { format: Default::default(), is_denial: true, retry: None, rule: Some("a\"b".into()) };
+        let refusal = Refusal {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            reason: "rate-limited",
+            format: Default::default(),
+            is_denial: true,
+            retry: None,
+            rule: Some("a\"b".into()),
+        };
         response.extensions_mut().insert(refusal);
         add("edge", &mut response);
         assert_eq!(response.headers()["proxy-status"], "edge; error=http_request_denied; details=\"rule a\\\"b\"");

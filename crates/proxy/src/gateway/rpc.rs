@@ -4,19 +4,19 @@
 //! says when to retry: `grpc-retry-pushback-ms`, and `google.rpc.RetryInfo` in `grpc-status-details-bin`. Layers see the HTTP
 //! response; it is translated when all of them have run.
 
-mod details;
 #[cfg(test)]
 mod tests;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::{BufMut as _, Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderName};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, Version};
 use serde_json::json;
 use tollgate_filters::context::LocalReply;
-use tollgate_filters::refusal::{ErrorFormat, Refusal, RetryAdvice};
+use tollgate_filters::refusal::{ErrorFormat, Refusal, RetryAdvice, grpc};
 
-use self::details::{RETRY_INFO, percent_encoded, retry_info, status_details, unpadded};
 use crate::http::body::Body;
 use crate::http::service::WithoutUpstream;
 
@@ -111,11 +111,11 @@ impl RpcCaller {
         let mut new_status = StatusCode::OK;
         let body = match self.protocol {
             Protocol::Grpc => {
-                error.set_fields(headers);
+                grpc::set_error_fields(headers, error.code.0, &error.message, error.retry);
                 Bytes::new()
             }
             Protocol::GrpcWeb => error.trailers(),
-            Protocol::GrpcWebText => details::padded(&error.trailers()).into(),
+            Protocol::GrpcWebText => STANDARD.encode(error.trailers()).into(),
             Protocol::ConnectStream => frame(END_OF_STREAM, json!({"error": error.json()}).to_string().as_bytes()),
             Protocol::ConnectUnary => {
                 headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -187,36 +187,10 @@ impl Code {
 // === impl RpcError ===
 
 impl RpcError {
-    /// Returns the fields of gRPC's trailers.
-    fn fields(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let mut fields =
-            vec![("grpc-status", self.code.0.to_string()), ("grpc-message", percent_encoded(&self.message))];
-        match self.retry {
-            Some(RetryAdvice::After(wait)) => {
-                // Clients read 32 bits.
-                let millis = wait.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128);
-                fields.push(("grpc-retry-pushback-ms", millis.to_string()));
-                let details = status_details(self.code.0, &self.message, wait);
-                fields.push(("grpc-status-details-bin", unpadded(&details)));
-            }
-            Some(RetryAdvice::Never) => fields.push(("grpc-retry-pushback-ms", "-1".to_owned())),
-            None => {}
-        }
-        fields.into_iter()
-    }
-
-    /// Sets the fields in the header: a response without messages has its trailers there.
-    fn set_fields(&self, headers: &mut HeaderMap) {
-        for (name, value) in self.fields() {
-            if let Ok(value) = HeaderValue::try_from(value) {
-                headers.insert(HeaderName::from_static(name), value);
-            }
-        }
-    }
-
     /// Returns the trailers as the frame of gRPC-Web: browsers show no other field to scripts of another origin.
     fn trailers(&self) -> Bytes {
-        let lines: String = self.fields().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let fields = grpc::error_fields(self.code.0, &self.message, self.retry);
+        let lines: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         frame(TRAILERS, lines.as_bytes())
     }
 
@@ -224,7 +198,8 @@ impl RpcError {
     fn json(&self) -> serde_json::Value {
         let mut error = json!({"code": self.code.1, "message": self.message});
         if let Some(RetryAdvice::After(wait)) = self.retry {
-            error["details"] = json!([{"type": RETRY_INFO, "value": unpadded(&retry_info(wait))}]);
+            error["details"] =
+                json!([{"type": grpc::RETRY_INFO, "value": grpc::unpadded_base64(&grpc::retry_info(wait))}]);
         }
         error
     }

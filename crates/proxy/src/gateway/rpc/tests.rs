@@ -47,6 +47,8 @@ fn local(status: u16, body: &'static str) -> Response<Body> {
 fn denied(status: u16, body: &'static str, retry: RetryAdvice) -> Response<Body> {
     let mut response = local(status, body);
     response.extensions_mut().insert(Refusal {
+        status: StatusCode::TOO_MANY_REQUESTS,
+        reason: "rate-limited",
         format: ErrorFormat::Auto,
         is_denial: true,
         retry: Some(retry),
@@ -125,7 +127,7 @@ fn the_time_of_a_retry_is_rounded_up_to_milliseconds_and_fits_in_32_bits() {
         assert_eq!(response.headers()["grpc-retry-pushback-ms"], millis);
     }
     // As the library of Protocol Buffers for Python writes it.
-    let details = status_details(8, "no", Duration::from_millis(1500));
+    let details = grpc::status_details(8, "no", Duration::from_millis(1500));
     let any = b"\x0a\x28type.googleapis.com/google.rpc.RetryInfo\x12\x0a\x0a\x08\x08\x01\x10\x80\xca\xb5\xee\x01";
     assert_eq!(details, [&b"\x08\x08\x12\x02no\x1a"[..], &[any.len() as u8], any].concat());
 }
@@ -143,6 +145,6 @@ fn an_empty_retry_delay_of_connect_is_a_message_too() {
     let error: serde_json::Value = serde_json::from_slice(response.body().whole().unwrap()).unwrap();
     assert_eq!(
         error,
-        json!({"code": "resource_exhausted", "message": "spent", "details": [{"type": RETRY_INFO, "value": "CgA"}]})
+        json!({"code": "resource_exhausted", "message": "spent", "details": [{"type": grpc::RETRY_INFO, "value": "CgA"}]})
     );
 }

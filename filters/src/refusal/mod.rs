@@ -2,9 +2,22 @@
 //!
 //! A server that makes other responses of refusals, such as errors of gRPC, marks requests with [`WantsRefusal`]. Limiters then
 //! describe each refusal in a [`Refusal`].
+//!
+//! Without such a server, layers make errors of gRPC themselves: clients of gRPC get status 8 (`RESOURCE_EXHAUSTED`) with `RetryInfo`
+//! for a denial, 14 while the store is unavailable, and 7 for other refusals.
+
+pub mod grpc;
+#[cfg_attr(not(any(feature = "concurrency-limiter", feature = "request-rate-limiter")), allow(dead_code))]
+mod responses;
 
 use std::sync::Arc;
 use std::time::Duration;
+
+use http::StatusCode;
+
+#[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
+pub(crate) use self::responses::RefusalResponses;
+pub(crate) use self::responses::{LimiterBody, OwnBody};
 
 /// Format of responses to clients of RPC protocols that a gateway makes itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +36,11 @@ pub struct WantsRefusal;
 /// Response extension: a limiter refused the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
+    /// Status of the response that the limiter made.
+    pub status: StatusCode,
+    /// The reason, one kebab-case word: `rate-limited`, `concurrency-limited`, `empty-key`, `ambiguous-key`, `blocked` or
+    /// `limiter-unavailable`. `refused` if the layer omits [`LocalReply`](crate::context::LocalReply).
+    pub reason: &'static str,
     /// Format of the response to a client of an RPC protocol.
     pub format: ErrorFormat,
     /// True if a limit denies the request, whatever the status of the response.
@@ -54,12 +72,18 @@ impl Refusal {
         response: &mut http::Response<R>,
     ) {
         if request.extensions().get::<WantsRefusal>().is_some() {
-            response.extensions_mut().insert(Self::new(format, decided()));
+            let refusal = Self::new(format, decided(), response);
+            response.extensions_mut().insert(refusal);
         }
     }
 
     #[cold]
-    fn new(format: ErrorFormat, decided: Option<(tollgate_limiter::verdict::Outcome, Option<&Arc<str>>)>) -> Self {
+    fn new<R>(
+        format: ErrorFormat,
+        decided: Option<(tollgate_limiter::verdict::Outcome, Option<&Arc<str>>)>,
+        response: &http::Response<R>,
+    ) -> Self {
+        use crate::context::LocalReply;
         use tollgate_limiter::verdict::Outcome;
 
         let (is_denial, retry) = match decided.map(|(outcome, _)| outcome) {
@@ -69,6 +93,7 @@ impl Refusal {
             Some(Outcome::Allowed) | None => (false, None),
         };
         let rule = decided.and_then(|(_, rule)| rule).filter(|_| is_denial).cloned();
-        Self { format, is_denial, retry, rule }
+        let reason = response.extensions().get::<LocalReply>().map_or("refused", |reply| reply.reason);
+        Self { status: response.status(), reason, format, is_denial, retry, rule }
     }
 }
