@@ -62,9 +62,9 @@ impl Process {
                     "shutting down: waiting for in-flight requests (second signal exits immediately)"
                 );
             }
-            End::HandedOver { shares_sockets } => {
+            End::HandedOver { successor } => {
                 // Clients of the admin port still arrive in the queue of a socket of its own.
-                self.admin_open.send_replace(!shares_sockets);
+                self.admin_open.send_replace(successor.is_none());
                 // The new process has the registrations and the file.
                 if let Some(file) = self.admin_socket.take() {
                     file.leave();
@@ -75,7 +75,7 @@ impl Process {
         }
         // A process that has not taken over yet leaves the sockets to the one before.
         let is_waiting = matches!(*self.orders.borrow(), Order::Wait);
-        let leaves_queue = self.sockets.is_kept || end == End::HandedOver { shares_sockets: true } || is_waiting;
+        let leaves_queue = self.sockets.is_kept || matches!(end, End::HandedOver { successor: Some(_) }) || is_waiting;
         // The workers close the last duplicates.
         drop(self.sockets);
         self.orders.send_replace(Order::Drain { timeout, leaves_queue });

@@ -85,9 +85,9 @@ pub(super) struct Predecessor {
 }
 
 impl Process {
-    /// Hands over to a process that listens beside this one or, without one, the listening sockets to a new process. Without
-    /// success, this one goes on.
-    async fn hand_over(&mut self, other: Option<tokio::net::UnixStream>) -> Result<(), HandoverError> {
+    /// Hands over to a process that listens beside this one or, without one, the listening sockets to a new process, whose number
+    /// is returned. Without success, this one goes on.
+    async fn hand_over(&mut self, other: Option<tokio::net::UnixStream>) -> Result<Option<u32>, HandoverError> {
         let timeout = self.config.borrow().server.handover_timeout.get();
         let mut successor = match other {
             Some(stream) => {
@@ -116,7 +116,7 @@ impl Process {
             Ok(()) => pid.into_iter().for_each(service_manager::main_process),
             Err(_) => self.serve_again(),
         }
-        result
+        result.map(|()| pid)
     }
 
     /// Hands over to `other`, or to a process of its own, until a signal asks for shutdown. Returns the end of this process, if
@@ -126,7 +126,6 @@ impl Process {
         other: Option<tokio::net::UnixStream>,
         shut_down: &mut ShutDownSignals,
     ) -> Option<End> {
-        let shares_sockets = other.is_none();
         let handed_over = tokio::select! {
             handed_over = self.hand_over(other) => handed_over,
             () = shut_down.next() => {
@@ -136,7 +135,7 @@ impl Process {
         };
         handed_over
             .inspect_err(|error| tracing::error!("not handed over, this process goes on: {error}"))
-            .map(|()| End::HandedOver { shares_sockets })
+            .map(|successor| End::HandedOver { successor })
             .ok()
     }
 

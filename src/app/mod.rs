@@ -75,8 +75,10 @@ impl Startup {
                 end = process.reload_until_end((source, files), &mut self.commands, &mut shut_down) => end,
                 Err(error) = waiting.serve() => return Err(error),
             };
-            process.drain(end, &mut shut_down).await;
-            Ok(())
+            tokio::select! {
+                () = process.drain(end, &mut shut_down) => Ok(()),
+                never = self.commands.pass_on(end) => match never {},
+            }
         });
         drop(local);
         // Exits without waiting for blocking tasks, such as a file read that hangs.

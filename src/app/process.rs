@@ -36,8 +36,8 @@ pub(super) enum End {
     ShutDown,
     /// Another process has taken the listening sockets, or listens beside this one.
     HandedOver {
-        /// True if it has the same sockets.
-        shares_sockets: bool,
+        /// Number of the process that has the same sockets. This one has started it.
+        successor: Option<u32>,
     },
 }
 

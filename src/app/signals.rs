@@ -1,12 +1,16 @@
 //! Signals that the process handles.
 
+use std::convert::Infallible;
 use std::io;
 use std::process;
 use std::thread;
 use std::time::Duration;
 
-use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
+use nix::unistd::Pid;
 use tokio::signal::unix::{self, SignalKind};
+
+use crate::app::process::End;
 
 /// Request of an operator to the running gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +93,25 @@ impl CommandSignals {
             user1: unix::signal(SignalKind::user_defined1())?,
             user2: unix::signal(SignalKind::user_defined2())?,
         })
+    }
+
+    /// Passes signals on to the process that has taken over: operators and service managers learn its number late. It stays a
+    /// child of this one, so its number is not used again.
+    pub(super) async fn pass_on(&mut self, end: End) -> Infallible {
+        loop {
+            let signal = match self.next().await {
+                Command::Reload => Signal::SIGHUP,
+                Command::ReopenLogs => Signal::SIGUSR1,
+                // It has taken place.
+                Command::HandOver => continue,
+            };
+            if let End::HandedOver { successor: Some(pid) } = end
+                && let Ok(pid) = i32::try_from(pid)
+            {
+                tracing::info!(%signal, pid, "signal passed on to the process that has taken over");
+                let _ = kill(Pid::from_raw(pid), signal);
+            }
+        }
     }
 
     /// Waits for the next signal.

@@ -179,6 +179,24 @@ fn a_shutdown_during_a_handover_ends_both_processes() {
 }
 
 #[test]
+fn signals_during_a_handover_reach_the_new_process() {
+    let mut replaceable = Replaceable::start();
+    for name in ["USR2", "USR2"] {
+        replaceable.gateway.signal(name);
+    }
+    replaceable.gateway.logged("a new process starts");
+    for name in ["USR2", "HUP"] {
+        replaceable.gateway.signal(name);
+    }
+    assert_eq!(replaceable.gateway.wait().code(), Some(0));
+    let line = replaceable.gateway.logged("signal passed on");
+    let processes = replaceable.gateway.processes();
+    assert!(processes.len() == 2 && line.contains(&format!("SIGHUP pid={}", processes[1])), "{line}");
+    replaceable.gateway.logged("configuration reloaded");
+    assert_eq!(replaceable.gateway.get("/a").status, 200);
+}
+
+#[test]
 fn the_service_manager_is_told_of_the_new_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");

@@ -1,9 +1,10 @@
 //! Instances beside another one that fail or end before they serve.
 
+use std::fs;
 use std::net::TcpListener;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 
-use super::{Instances, Starting, asking, fails};
+use super::{Instances, Starting, asking, beside, fails};
 use crate::support::clients::Clients;
 use crate::support::eventually;
 use crate::support::gateway::Gateway;
@@ -65,4 +66,32 @@ fn an_instance_beside_one_that_does_not_hand_over_ends_with_advice() {
     assert!(messages.contains("the process beside this one has not handed over and goes on"), "{messages}");
     eventually("it goes on", || gateway.get("/a").header("connection").is_none());
     assert_eq!(gateway.admin("/health/ready").status, 200);
+}
+
+#[test]
+fn files_that_cannot_be_used_beside_the_state_file_stop_no_start() {
+    let instances = Instances::new(100);
+    let mut killed = Gateway::start(&instances.yaml);
+    let socket = instances.socket(&killed);
+    eventually("others can ask", || socket.exists());
+    for _ in 0..2 {
+        killed.signal("KILL");
+        killed.wait();
+        let next = beside(&killed, &instances.yaml);
+        assert_eq!(next.get("/a").status, 200);
+        eventually("others can ask it", || UnixStream::connect(&socket).is_ok());
+        killed = next;
+    }
+    killed.signal("KILL");
+    killed.wait();
+    fs::remove_file(&socket).unwrap();
+    fs::write(&socket, "no socket").unwrap();
+    let next = beside(&killed, &instances.yaml);
+    next.logged("no other process can take over");
+    assert_eq!(next.get("/a").status, 200);
+    assert_eq!(fs::read_to_string(&socket).unwrap(), "no socket");
+    let folder = instances.folder.path().display().to_string();
+    let without_folder = Gateway::start(&instances.yaml.replace(&folder, "/none"));
+    without_folder.logged("the file beside `memory.state-file` cannot be opened");
+    assert_eq!(without_folder.get("/a").status, 200);
 }

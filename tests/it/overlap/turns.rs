@@ -61,6 +61,54 @@ fn an_instance_without_a_turn_ends_with_advice() {
 }
 
 #[test]
+fn an_instance_beside_a_handover_follows_the_new_process() {
+    let instances = Instances::new(3);
+    let mut gateway = Gateway::start(&instances.yaml);
+    assert_eq!([gateway.get("/a").status, gateway.get("/a").status], [200, 200]);
+    gateway.signal("USR2");
+    gateway.logged("a new process starts");
+    let next = beside(&gateway, &instances.yaml);
+    assert_eq!(gateway.wait().code(), Some(0));
+    eventually("the process in between drains, too", || gateway.log().matches("all requests finished").count() == 2);
+    assert_eq!([next.get("/a").status, next.get("/a").status], [200, 429], "spent tokens stay spent");
+    assert_eq!(next.admin("/health/ready").status, 200);
+}
+
+#[test]
+fn an_instance_serves_in_place_of_one_that_is_killed_during_the_handover() {
+    let instances = Instances::new(5);
+    let mut gateway = Gateway::start(&instances.yaml);
+    let mut next = Starting::beside(&gateway, &instances.yaml, &[]);
+    eventually("it takes over", || gateway.get("/a").header("connection") == Some("close"));
+    gateway.signal("KILL");
+    next.says("serving in its place");
+    next.says("listening on");
+    gateway.wait();
+    assert_eq!(gateway.get("/a").status, 200, "the new one serves the address");
+}
+
+#[test]
+fn a_signal_during_the_handover_ends_the_new_instance_or_the_old_one_and_leaves_the_other() {
+    let instances = Instances::new(5);
+    let mut gateway = Gateway::start(&instances.yaml);
+    let begins = |gateway: &Gateway| {
+        eventually("it takes over", || gateway.get("/a").header("connection") == Some("close"));
+    };
+    let mut next = Starting::beside(&gateway, &instances.yaml, &[]);
+    begins(&gateway);
+    signal(next.child.id(), "TERM");
+    assert_eq!(next.end().0, Some(0));
+    gateway.logged("the other process has ended before it could serve");
+    eventually("the old one goes on", || gateway.get("/a").header("connection").is_none());
+    let mut next = Starting::beside(&gateway, &instances.yaml, &[]);
+    begins(&gateway);
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
+    next.says("listening on");
+    assert_eq!(gateway.get("/a").status, 200, "the new one serves the address");
+}
+
+#[test]
 fn an_instance_that_waits_for_its_turn_ends_on_a_signal() {
     let instances = Instances::new(5);
     let gateway = Gateway::start(&instances.yaml);
