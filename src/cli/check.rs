@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::cli::{connect, load};
+use crate::cli::{connect, load, names};
 use tollgate_config::{CommandLine, LoadError, Loaded, Report};
 
 /// Every file is valid.
@@ -28,9 +28,20 @@ pub enum Mode {
     Json,
 }
 
+/// Check of the servers that a valid configuration names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Servers {
+    /// None.
+    Offline,
+    /// Names of upstreams are looked up.
+    LookedUp,
+    /// All servers are connected to.
+    Connected,
+}
+
 /// Checks each of `configurations` with the settings of `command_line`. A configuration is a list of files; values of later
 /// files win. Prints `max_problems` diagnostics of each to standard error, and a line for each valid configuration to standard output.
-/// If it `connects`, servers that cannot be used are warnings.
+/// Names and servers that cannot be used are warnings, as `servers` says.
 ///
 /// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
 /// [`Mode::Overlay`] ignores errors that the overlay file corrects.
@@ -40,12 +51,12 @@ pub fn run(
     command_line: &CommandLine,
     mode: Mode,
     max_problems: usize,
-    connects: bool,
+    servers: Servers,
 ) -> ExitCode {
     let mut output = Output {
         mode,
         max_problems,
-        connects,
+        servers,
         color: load::wants_color(),
         command_line,
         out: &mut io::stdout().lock(),
@@ -59,8 +70,7 @@ pub fn run(
 struct Output<'o> {
     mode: Mode,
     max_problems: usize,
-    /// Connects to the servers of a valid configuration.
-    connects: bool,
+    servers: Servers,
     color: bool,
     command_line: &'o CommandLine,
     out: &'o mut dyn Write,
@@ -72,10 +82,10 @@ struct Output<'o> {
 impl Output<'_> {
     // Failed writes are ignored: a closed pipe does not change the result.
     fn check(&mut self, files: &[PathBuf]) -> u8 {
-        let loaded = if self.connects {
-            tollgate_config::load_and_check(files, self.command_line, &mut connect::check)
-        } else {
-            tollgate_config::load(files, self.command_line)
+        let loaded = match self.servers {
+            Servers::Offline => tollgate_config::load(files, self.command_line),
+            Servers::LookedUp => tollgate_config::load_and_check(files, self.command_line, &mut names::check),
+            Servers::Connected => tollgate_config::load_and_check(files, self.command_line, &mut connect::check),
         };
         match loaded {
             result if self.mode == Mode::Json => self.json(files, result),
@@ -197,7 +207,7 @@ mod tests {
         let mut output = Output {
             mode: Mode::Problems,
             max_problems: 3,
-            connects: false,
+            servers: Servers::Offline,
             color: false,
             command_line,
             out: &mut out,
@@ -255,7 +265,7 @@ mod tests {
             let mut output = Output {
                 mode: Mode::Overlay,
                 max_problems,
-                connects: false,
+                servers: Servers::Offline,
                 color: false,
                 command_line,
                 out: out_now,

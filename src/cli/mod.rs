@@ -11,6 +11,7 @@ mod limits;
 mod load;
 mod logs;
 mod migrate;
+mod names;
 mod properties;
 mod report;
 mod serve;
@@ -78,6 +79,9 @@ enum Command {
         /// Connect to the servers that the configuration names, within 5 s, and warn of those that cannot be used
         #[arg(long)]
         connect: bool,
+        /// Look up no names of upstreams; without it, names that have no address are warnings, within 2 s
+        #[arg(long, conflicts_with = "connect")]
+        offline: bool,
     },
     /// Dry-run a request: show the matching route and why earlier routes do not match, the filters, the keys of the limiters, and the upstream request
     Explain(explain::Arguments),
@@ -158,7 +162,7 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
             serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source, held)
         }
         Command::Demo => serve::demo(held),
-        Command::Check { checked, selection, overlay, json, max_problems, connect } => {
+        Command::Check { checked, selection, overlay, json, max_problems, connect, offline } => {
             let mode = match (overlay, json) {
                 (true, _) => check::Mode::Overlay,
                 (_, true) => check::Mode::Json,
@@ -172,7 +176,12 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
                 return Ok(report::fail(2, &"standard input, `-`, can be read once: name it for one configuration"));
             }
             let max_problems = if max_problems == 0 { usize::MAX } else { max_problems };
-            check::run(&configurations, &command_line, mode, max_problems, connect)
+            let servers = match (connect, offline || overlay) {
+                (true, _) => check::Servers::Connected,
+                (false, true) => check::Servers::Offline,
+                (false, false) => check::Servers::LookedUp,
+            };
+            check::run(&configurations, &command_line, mode, max_problems, servers)
         }
         Command::Explain(arguments) => explain::run(&arguments, command_line)?,
         Command::Simulate(arguments) => simulate::run(&arguments, command_line)?,

@@ -141,7 +141,7 @@ fn a_writer_by_an_unknown_part_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("tollgate.yaml");
     std::fs::write(&config, tls_config(&certificates, "127.0.0.1", "need", "'tls:san-ip=10.0.0.1'")).unwrap();
-    let output = tollgate(&["check", config.to_str().unwrap()]);
+    let output = tollgate(&["check", "--offline", config.to_str().unwrap()]);
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && errors.contains("tls:san-uri=VALUE"), "{errors}");
 }

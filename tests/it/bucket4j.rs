@@ -75,7 +75,7 @@ fn check_tells_what_the_limiter_does_and_the_migrated_file_is_explained_alike() 
         "INTERVALLY_ALIGNED\n                  bucket4j-rate-limiter.time-of-first-refill: 2027-01-01T00:00:00Z\n",
     );
     fs::write(&spring, file("spring.data.redis.host: redis.test\n", &style)).unwrap();
-    let (code, out, err) = run(&["check", &spring]);
+    let (code, out, err) = run(&["check", "--offline", &spring]);
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(format!("{out}{err}").contains("the key alone names the bucket, as in Spring"), "{out}{err}");
     let (code, migrated, err) = run(&["migrate", &spring]);
@@ -102,12 +102,12 @@ fn arguments_that_spring_refuses_are_errors() {
         ("time-of-first-refill: 2027-01-01T00:00:00Z", "has no effect without INTERVALLY_ALIGNED"),
     ] {
         fs::write(&path, file("", &format!("                  bucket4j-rate-limiter.{args}\n"))).unwrap();
-        let (_, out, err) = run(&["check", &path]);
+        let (_, out, err) = run(&["check", "--offline", &path]);
         assert!(format!("{out}{err}").contains(expected), "{args}: {out}{err}");
     }
     let without = file("", "").replace("                  bucket4j-rate-limiter.capacity: 3\n", "");
     fs::write(&path, without).unwrap();
-    let (code, out, err) = run(&["check", &path]);
+    let (code, out, err) = run(&["check", "--offline", &path]);
     assert!(
         code == Some(1) && format!("{out}{err}").contains("`bucket4j-rate-limiter.capacity` is missing"),
         "{out}{err}"

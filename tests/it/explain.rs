@@ -106,7 +106,7 @@ fn explain_and_migrate_fail_with_documented_exit_codes() {
         (vec!["explain", &*spring, "GET", "/a", "-H", "no field"], 2),
         (vec!["explain", &*spring, "G ET", "/a"], 2),
         (vec!["migrate", &*spring, "-o", &*out], 0),
-        (vec!["check", &*out], 0),
+        (vec!["check", "--offline", &*out], 0),
         (vec!["migrate", &*bad], 1),
         (vec!["migrate", &*missing], 2),
         (vec!["migrate", &*spring, "-o", "/nowhere/at/all"], 2),

@@ -22,6 +22,7 @@ mod cgroups;
 mod changed_limits;
 mod changed_lists;
 mod check_connect;
+mod check_names;
 mod client_certificates;
 mod client_connections;
 mod concurrency;

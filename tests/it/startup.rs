@@ -166,12 +166,12 @@ fn an_access_log_that_cannot_be_opened_is_reported() {
 fn check_reports_the_same_errors_without_starting() {
     let folder = tempfile::tempdir().unwrap();
     let path = write(folder.path(), GOOD);
-    let output = Command::new(TOLLGATE).args(["check", &path]).output().unwrap();
+    let output = Command::new(TOLLGATE).args(["check", "--offline", &path]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{path}: ok, 1 route\n"));
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     write(folder.path(), "routes: [{id: a, uri: nowhere, predicates: [Path=/**]}]\n");
-    let (code, text) = run(&["check", &path], &[]);
+    let (code, text) = run(&["check", "--offline", &path], &[]);
     assert_eq!(code, 1);
     assert!(text.starts_with(&format!("{path}:1:23: error: `nowhere` has no scheme")), "{text}");
     assert_eq!(run(&["check", "/does/not/exist.yaml"], &[]).0, 2);

@@ -25,7 +25,7 @@ fn suggest_json(arguments: &[&str], folder: &Path) -> Value {
 /// Pipes `yaml` to `tollgate check -`, which finds nothing to report.
 fn check(yaml: &str) {
     let mut command = Command::new(TOLLGATE);
-    command.args(["check", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(["check", "--offline", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(yaml.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();

@@ -111,7 +111,7 @@ fn mistakes_in_the_section_are_reported_with_their_remedy() {
         (format!("api-keys: {{file: '{path}'}}\n{}", route(&plan("header:plan", "free"))), 0, "the plan `gold`, which"),
     ] {
         std::fs::write(&file, &text).unwrap();
-        let (exit, out, err) = run(&["check", file.to_str().unwrap()]);
+        let (exit, out, err) = run(&["check", "--offline", file.to_str().unwrap()]);
         assert!(exit == Some(code) && (out.contains(expected) || err.contains(expected)), "{text}\n{out}{err}");
     }
 }

@@ -51,7 +51,7 @@ fn replay(case: &Case) -> String {
     let environment: Vec<(String, String)> =
         network.environment.iter().filter(|(name, _)| given.contains(&name.as_str())).cloned().collect();
 
-    let check = command(case, &["check"], &[], &environment).output().unwrap();
+    let check = command(case, &["check", "--offline"], &[], &environment).output().unwrap();
     let overlay = folder.path().join("overlay.yaml");
     let mut others: Vec<&Path> = Vec::new();
     let mut outcome = UNCHANGED;
@@ -64,7 +64,7 @@ fn replay(case: &Case) -> String {
     if !check.status.success() || lines.clone().next().is_some() {
         std::fs::write(&overlay, &text).unwrap();
         others.push(&overlay);
-        let checked = command(case, &["check"], &others, &environment).output().unwrap();
+        let checked = command(case, &["check", "--offline"], &others, &environment).output().unwrap();
         outcome = if checked.status.success() { WITH_OVERLAY } else { BY_HAND };
     }
     transcript.push_str(&format!("outcome: {outcome}\n"));

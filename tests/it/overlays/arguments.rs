@@ -21,7 +21,7 @@ $ tollgate check --spring.config.location=base/ --spring.profiles.active=prod
 --spring.config.location: ok, 1 route
 $ tollgate check --spring.config.location=base/ --spring.config.additional-location=more.yml
 --spring.config.location: ok, 1 route
-$ tollgate --server.max-headers=60 check base/application.yml
+$ tollgate --server.max-headers=60 check --offline base/application.yml
 base/application.yml: ok, 1 route
 $ tollgate check base/application.yml --server.max-headers=none; echo $?
 --server.max-headers: error: expected a whole number from 0, found `none`

@@ -133,7 +133,7 @@ error: the argument '--json' cannot be used with '--overlay'
 fn standard_input_may_be_a_socket_as_in_an_editor() {
     let (mut editor, stdin) = UnixStream::pair().unwrap();
     let mut command = Command::new(TOLLGATE);
-    let command = command.args(["check", "-", "--json"]).stdin(Stdio::from(OwnedFd::from(stdin)));
+    let command = command.args(["check", "--offline", "-", "--json"]).stdin(Stdio::from(OwnedFd::from(stdin)));
     let check = command.stdout(Stdio::piped()).spawn().unwrap();
     for line in ["routes:\n", "- {id: a, uri: 'echo:', predicates: [Path=/**]}\n"] {
         editor.write_all(line.as_bytes()).unwrap();
@@ -146,7 +146,7 @@ fn standard_input_may_be_a_socket_as_in_an_editor() {
 
 #[test]
 fn standard_input_is_checked_once() {
-    let output = Command::new(TOLLGATE).args(["check", "-", "-"]).stdin(Stdio::null()).output().unwrap();
+    let output = Command::new(TOLLGATE).args(["check", "--offline", "-", "-"]).stdin(Stdio::null()).output().unwrap();
     let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert_eq!((output.status.code(), out.as_str()), (Some(2), ""), "{err}");
     assert_eq!(err, "tollgate: standard input, `-`, can be read once: name it for one configuration\n");

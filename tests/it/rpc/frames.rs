@@ -102,7 +102,7 @@ fn check_names_routes_to_grpc_services_whose_denials_are_http() {
              redis-rate-limiter.burstCapacity: 1, store: memory{limiter}}}}}]}}]"
         );
         std::fs::write(&config, yaml).unwrap();
-        let (_, text, errors) = run(&["check", config.to_str().unwrap()]);
+        let (_, text, errors) = run(&["check", "--offline", config.to_str().unwrap()]);
         (text + &errors).contains("denied gRPC calls of `orders` get HTTP 429")
     };
     assert!(notes("", "prior-knowledge"));

@@ -10,7 +10,7 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 92_365),
+    (ALL, 92_460),
     ("config", 17_970),
     ("spring", 5_400),
     ("document", 3_575),
@@ -18,10 +18,10 @@ const LIMITS: [(&str, usize); 9] = [
     ("limiter", 12_655),
     ("filters", 11_690),
     ("simulate", 3_630),
-    ("src", 10_410),
+    ("src", 10_515),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 936;
+const MAX_FILES: usize = 937;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
