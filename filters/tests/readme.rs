@@ -107,3 +107,15 @@ fn every_layer_has_a_feature_and_full_enables_all() {
         assert!(lib.contains(&module), "{module}");
     }
 }
+
+#[test]
+fn no_dependency_is_pinned_so_that_users_may_take_a_newer_one() {
+    let workspace = read("../Cargo.toml");
+    let of_workspace = workspace.split("[workspace.dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let own = read("Cargo.toml");
+    for line in of_workspace.lines().chain(own.lines()) {
+        let version = line.split('"').nth(1).unwrap_or_default();
+        assert!(!version.starts_with(['~', '=', '<', '>']), "{line}");
+    }
+    assert!(of_workspace.contains("\ntokio = \""), "the section was read");
+}
