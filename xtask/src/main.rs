@@ -6,6 +6,7 @@
 //! | `cargo xtask imports` | imports follow the arrows that ARCHITECTURE.md allows; no cycle of more than four files |
 //! | `cargo xtask sizes` | Rust files have at most 300 lines; 90 % of functions have at most 25; the crates do not grow |
 //! | `cargo xtask recipes` | the recipes of CONTRIBUTING.md apply to a copy of the repository, which then compiles |
+//! | `cargo xtask rust-versions` | the libraries require at least the Rust version of their dependencies |
 //!
 //! Without a path, `language` reads the whole repository. A command prints its violations and exits with status 1 if there
 //! are too many.
@@ -16,6 +17,7 @@ mod files;
 mod imports;
 mod language;
 mod recipes;
+mod rust_versions;
 mod sizes;
 
 use std::path::PathBuf;
@@ -33,8 +35,9 @@ fn main() -> ExitCode {
         Some("imports") => imports::check(&root()),
         Some("sizes") => sizes::check(&root()),
         Some("recipes") => recipes::check(&root()),
+        Some("rust-versions") => rust_versions::check(&root()),
         _ => {
-            eprintln!("usage: cargo xtask language [PATH…] | imports | sizes | recipes");
+            eprintln!("usage: cargo xtask language [PATH…] | imports | sizes | recipes | rust-versions");
             return ExitCode::from(2);
         }
     };

@@ -116,7 +116,11 @@ impl<S: Store> RateLimiter<S> {
     /// (see [`Verdict::source`]). With a [`MemoryStore`](super::store::memory::MemoryStore) it does not wait.
     #[must_use = "a request that is denied must not proceed"]
     pub async fn check(&self, key: impl AsRef<[u8]>, cost: u64) -> Verdict {
-        self.decide(key.as_ref(), cost).verdict().await
+        // Not by `Decision::verdict`: the future of a call that is decided at once stays small.
+        match self.decide(key.as_ref(), cost) {
+            Decision::Ready(verdict) => verdict,
+            Decision::Pending(verdict) => verdict.await,
+        }
     }
 
     /// Reads the state of `key` without consuming tokens. The verdict allows the request, and states the remaining tokens.

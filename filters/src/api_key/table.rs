@@ -193,7 +193,7 @@ impl Builder {
             plans: self.plans.values.into(),
             routes: self.routes.values.into(),
         };
-        if let Some([one, other]) = table.rows.array_windows().find(|[one, other]| one.hash == other.hash) {
+        if let Some([one, other]) = table.rows.windows(2).find(|pair| pair[0].hash == pair[1].hash) {
             return Err(BuildError::Hash([one, other].map(|row| table.id(row).into())));
         }
         let mut plans = HashMap::with_capacity(table.len());

@@ -89,8 +89,9 @@ impl Window {
     pub(super) fn counts(&mut self, now: Duration) -> Counts {
         if let WindowSize::Seconds(size) = self.size {
             let is_expired = |second: u64| second + u64::from(size.get()) <= now.as_secs();
-            while let Some((_, old)) = self.seconds.pop_front_if(|(second, _)| is_expired(*second)) {
+            while let Some(&(_, old)) = self.seconds.front().filter(|(second, _)| is_expired(*second)) {
                 self.counts.subtract(old);
+                self.seconds.pop_front();
             }
         }
         self.counts

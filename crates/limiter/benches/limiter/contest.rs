@@ -1,8 +1,10 @@
 //! Competitors: the memory store and governor under the same rule, and the loop that calls them.
 
+use std::future::Future as _;
 use std::hint::black_box;
 use std::num::{NonZeroU32, NonZeroUsize};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use governor::clock::{MonotonicClock, QuantaClock};
@@ -13,7 +15,7 @@ use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{
     Align, FixedWindow, LeakyBucket, Quota as Stock, Rule, SlidingWindowCounter, SlidingWindowLog, TokenBucket,
 };
-use tollgate_limiter::store::memory::MemoryStore;
+use tollgate_limiter::store::memory::{Clock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, Store};
 
 /// Rate per second, with a burst that no run uses up: every check is admitted.
@@ -39,9 +41,17 @@ fn leaky_bucket() -> LeakyBucket {
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// All competitors by name. The first is the empty loop; its time is included in all others.
-pub(crate) const ALL: [(&str, Make); 13] = [
+pub(crate) const ALL: [(&str, Make); 15] = [
     ("the loop alone", |_| Box::new(|key, number| black_box(key).len() as u64 != black_box(number) + 1_000_000_000)),
     ("token-bucket", |keys| tollgate(keys, vec![Rule::TokenBucket(bucket())])),
+    ("token-bucket, quanta", |keys| {
+        decided_by(
+            MemoryStore::with_clock(Arc::new(QuantaTime::default())).with_max_keys(MAX_KEYS),
+            keys,
+            vec![Rule::TokenBucket(bucket())],
+        )
+    }),
+    ("RateLimiter::check", rate_limiter),
     ("gcra", |keys| tollgate(keys, vec![Rule::Gcra(bucket())])),
     ("fixed-window", |keys| {
         tollgate(keys, vec![Rule::FixedWindow(FixedWindow::new(BURST.into(), HOUR, Align::First).unwrap())])
@@ -63,9 +73,54 @@ pub(crate) const ALL: [(&str, Make); 13] = [
     ("governor u64, std clock", by_number::<MonotonicClock>),
 ];
 
+/// The processor's time stamp counter, as governor reads it by default.
+struct QuantaTime {
+    clock: quanta::Clock,
+    start: u64,
+}
+
+impl Default for QuantaTime {
+    fn default() -> Self {
+        let clock = quanta::Clock::new();
+        Self { start: clock.raw(), clock }
+    }
+}
+
+impl Clock for QuantaTime {
+    fn now_us(&self) -> u64 {
+        self.clock.delta_as_nanos(self.start, self.clock.raw()) / 1_000
+    }
+    fn wall_us(&self) -> u64 {
+        self.now_us()
+    }
+    fn both_us(&self) -> (u64, u64) {
+        let now_us = self.now_us();
+        (now_us, now_us)
+    }
+}
+
+/// The interface for users, with the future of a check.
+fn rate_limiter(keys: u64) -> Decide {
+    let limiter = tollgate_limiter::RateLimiter::new(bucket(), MemoryStore::new(MAX_KEYS)).named("orders");
+    let ask = move |key: &str, cost| {
+        let check = std::pin::pin!(limiter.check(key, cost));
+        match check.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(verdict) => verdict.is_allowed(),
+            Poll::Pending => false,
+        }
+    };
+    (0..keys).for_each(|n| assert!(with_key(n, |key| ask(key, 1_000_000))));
+    Box::new(move |key, _| ask(key, 1))
+}
+
+const MAX_KEYS: NonZeroUsize = NonZeroUsize::new(4_000_000).unwrap();
+
 fn tollgate(keys: u64, rules: Vec<Rule>) -> Decide {
+    decided_by(MemoryStore::new(MAX_KEYS), keys, rules)
+}
+
+fn decided_by(store: MemoryStore, keys: u64, rules: Vec<Rule>) -> Decide {
     const SCOPES: [&str; 3] = ["orders", "orders#minute", "orders#hour"];
-    let store = MemoryStore::new(NonZeroUsize::new(4_000_000).unwrap());
     // Enough tokens for a quarter of an hour: a full bucket would yield its slot to the next new key.
     let first = match rules[0] {
         Rule::TokenBucket(_) | Rule::Gcra(_) => 1_000_000,

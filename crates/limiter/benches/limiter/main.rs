@@ -1,7 +1,7 @@
 //! The memory store compared with governor: time per decision and bytes per key.
 //!
 //! `cargo bench -p tollgate-limiter --bench limiter` runs criterion. `-- --rounds 9` runs nine rounds in turn, for machines
-//! with varying speed. `-- --test` runs each benchmark once. Results are in `benches/README.md`.
+//! with varying speed, and `-- --rounds 9 String check` only the competitors with these texts in their names. `-- --test` runs each benchmark once. Results are in `benches/README.md`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, missing_docs, unsafe_code)]
 
@@ -78,11 +78,12 @@ fn decisions(criterion: &mut Criterion) {
 }
 
 fn main() {
-    bytes();
     let args: Vec<String> = std::env::args().collect();
     if let Some(at) = args.iter().position(|arg| arg == "--rounds") {
-        return rounds::run(args.get(at + 1).and_then(|rounds| rounds.parse().ok()).unwrap_or(5));
+        let rounds = args.get(at + 1).and_then(|rounds| rounds.parse().ok()).unwrap_or(5);
+        return rounds::run(rounds, args.get(at + 2..).unwrap_or_default());
     }
+    bytes();
     let mut criterion = Criterion::default().configure_from_args();
     decisions(&mut criterion);
     criterion.final_summary();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::SIZES;
-use crate::contest::{ALL, Decide, timed};
+use crate::contest::{ALL, Decide, Make, timed};
 
 /// Target duration of a turn.
 const TURN: Duration = Duration::from_millis(100);
@@ -15,10 +15,13 @@ struct Row {
     checks: u64,
 }
 
-/// Prints a table of ns per check and thread: medians of the processor time and of the wall time.
-pub(crate) fn run(rounds: usize) {
+/// Prints a table of ns per check and thread: medians of the processor time and of the wall time. `only` selects competitors
+/// by a part of their names.
+pub(crate) fn run(rounds: usize, only: &[String]) {
+    let selected = |(name, _): &&(&str, Make)| only.is_empty() || only.iter().any(|part| name.contains(&**part));
     for (size, keys) in SIZES {
-        let mut cases: Vec<Row> = ALL.iter().map(|(name, make)| Row::new(name, vec![make(keys)])).collect();
+        let mut cases: Vec<Row> =
+            ALL.iter().filter(selected).map(|(name, make)| Row::new(name, vec![make(keys)])).collect();
         // Two threads without shared state: the control for contention of the machine itself.
         cases.push(Row::new("token-bucket, a store each", vec![ALL[1].1(keys), ALL[1].1(keys)]));
         let mut table: Vec<[Vec<[f64; 2]>; 2]> = cases.iter().map(|_| [Vec::new(), Vec::new()]).collect();

@@ -190,9 +190,8 @@ impl Runs {
             let over = |run: &Run, span_us: u64| run.at_us.saturating_add(span_us) <= now_us;
             let first = self.list.partition_point(|run| over(run, window_us));
             if self.list.get(first).is_some_and(|run| over(run, counted_us)) {
-                while let Some(run) = self.list.pop_front_if(|run| over(run, counted_us)) {
-                    self.dropped = run.sum;
-                }
+                let over = self.list.partition_point(|run| over(run, counted_us));
+                self.dropped = self.list.drain(..over).next_back().map_or(self.dropped, |run| run.sum);
             }
         }
         if is_over {
@@ -232,9 +231,10 @@ impl Runs {
     fn drop_unneeded(&mut self, now_us: u64, window_us: u64) {
         let (sum, windows) = (self.sum(), self.windows);
         for _ in 0..MOST_DROPPED {
-            let may_drop = |run: &mut Run| windows.may_drop(run.at_us, sum - run.sum, window_us, now_us);
-            let Some(over) = self.list.pop_front_if(may_drop) else { break };
+            let may_drop = |run: &&Run| windows.may_drop(run.at_us, sum - run.sum, window_us, now_us);
+            let Some(over) = self.list.front().filter(may_drop) else { break };
             self.dropped = over.sum;
+            self.list.pop_front();
         }
     }
 
@@ -257,7 +257,7 @@ impl Runs {
     /// Moves tokens with a time after `now_us` to `now_us`.
     fn set_back(&mut self, now_us: u64, grain_us: u64) {
         let sum = self.sum();
-        while self.list.pop_back_if(|run| run.at_us > now_us).is_some() {}
+        self.list.truncate(self.list.partition_point(|run| run.at_us <= now_us));
         self.take(now_us, sum - self.sum(), grain_us);
     }
 
