@@ -20,13 +20,20 @@
 //! | Module | Contents |
 //! |---|---|
 //! | [`rule`] | settings of the seven algorithms |
-//! | [`algorithm`] | the algorithms as pure functions |
 //! | [`store`] | decisions on shared state: [`store::memory`], and `store::redis` with the feature `redis` |
 //! | [`verdict`] | results of decisions |
 //! | [`concurrency`] | limits of in-flight requests |
 //! | [`quota`] | withdrawals from prepaid quotas |
 //! | [`metering`] | counts per key for billing and statistics |
+//!
+//! Enums of rules, outcomes and sources are complete, so that a `match` finds every place that a new variant concerns: a new
+//! variant is a breaking change. Errors and results that only this crate creates are `#[non_exhaustive]`. Settings and verdicts
+//! with open fields have constructors or a `Default`; write the changed fields and `..`, since versions may add fields. Items
+//! that are hidden in this documentation serve the Tollgate gateway and may change in any version.
 
+#![warn(missing_debug_implementations)]
+
+#[doc(hidden)]
 pub mod algorithm;
 pub mod concurrency;
 pub mod key;
@@ -47,6 +54,6 @@ pub use self::rule::{
 };
 pub use self::store::memory::{ManualClock, MemoryStore, TokioClock};
 #[cfg(feature = "redis")]
-pub use self::store::redis::{RedisClient, RedisSettings, RedisStore};
+pub use self::store::redis::{RedisClient, RedisConnectError, RedisSettings, RedisStore};
 pub use self::store::{OnStoreFailure, Store};
 pub use self::verdict::{Outcome, Verdict};

@@ -17,3 +17,12 @@ pub enum PlanLookup {
     /// A lookup in progress; it resolves within the source's deadline.
     Pending(Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send>>),
 }
+
+impl std::fmt::Debug for PlanLookup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ready(plan) => f.debug_tuple("Ready").field(plan).finish(),
+            Self::Pending(_) => f.write_str("Pending"),
+        }
+    }
+}

@@ -19,6 +19,7 @@ pub struct Withdrawal {
 
 /// Reason why a withdrawal failed. Nothing was withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum WithdrawalError {
     /// The key id is empty.
     #[error("invalid key: it must not be empty")]

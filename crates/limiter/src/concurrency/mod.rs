@@ -1,7 +1,6 @@
 //! Concurrency limits: at most a fixed number of in-flight requests per key.
 //!
-//! [`Slots`] is the pure state machine of owners and expiries. A slot that is not renewed expires, so the slots of a
-//! killed process become free. [`MemorySlots`] keeps slots in this process, [`RedisSlots`] in Redis for all gateways.
+//! A slot that is not renewed expires, so the slots of a killed process become free. [`MemorySlots`] keeps slots in this process, [`RedisSlots`] in Redis for all gateways.
 //! A request holds its slot as a [`HeldSlot`]; dropping it releases the slot.
 //!
 //! A limit of 1 is a lock with unique owners: the holder renews its slot, and only the owner can release it.
@@ -22,6 +21,7 @@ use std::time::Duration;
 
 pub use self::memory::{MemorySlots, SlotTable};
 pub use self::rule::{Concurrency, ConcurrencyError};
+#[doc(hidden)]
 pub use self::slots::{Owner, Reply, Slots, Step};
 pub use self::stats::{Renewal, SlotStats};
 use super::key::BucketKey;
@@ -41,11 +41,21 @@ pub trait SlotStore: Send + Sync {
 }
 
 /// Result of an acquisition, or the future of one.
+#[must_use = "a request without a slot must not proceed"]
 pub enum Acquisition {
     /// Decided.
     Ready(Acquired),
     /// In progress; resolves within the store's deadline.
     Pending(Pin<Box<dyn Future<Output = Acquired> + Send>>),
+}
+
+impl std::fmt::Debug for Acquisition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ready(acquired) => f.debug_tuple("Ready").field(acquired).finish(),
+            Self::Pending(_) => f.write_str("Pending"),
+        }
+    }
 }
 
 /// Result of an acquisition.

@@ -60,6 +60,7 @@ pub(super) struct FlushTally {
 
 /// Counters of a ledger since its start, and gauges of its current state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LedgerStatus {
     /// Requests counted.
     pub counted: u64,

@@ -123,6 +123,15 @@ pub enum Decision {
     Pending(Pin<Box<dyn Future<Output = Verdict> + Send>>),
 }
 
+impl std::fmt::Debug for Decision {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ready(verdict) => f.debug_tuple("Ready").field(verdict).finish(),
+            Self::Pending(_) => f.write_str("Pending"),
+        }
+    }
+}
+
 impl Decision {
     /// Returns the decision with `change` applied to its verdict.
     pub fn map(self, change: impl FnOnce(Verdict) -> Verdict + Send + 'static) -> Self {

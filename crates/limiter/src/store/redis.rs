@@ -36,7 +36,7 @@
 //! | [`Flusher`](crate::metering::Flusher) | `GET SET HGET HINCRBY EXPIRE TTL` | `request_counter.*` |
 //! | [`RedisPlans`] | `HGET` | the hash |
 //! | leases, on a change by an operator | `TIME SET` | those of the rule |
-//! | [`OverrideTable`] | `TIME HMGET HGET HGETALL HSET HDEL PEXPIRE` | `tollgate.overrides` |
+//! | temporary overrides | `TIME HMGET HGET HGETALL HSET HDEL PEXPIRE` | `tollgate.overrides` |
 //! | [`LockedStore`] | instead of scripts, `SET GET DEL TIME WATCH UNWATCH MULTI EXEC PING` | `window.*`, `counter.*` |
 //! | [`Servers::Sentinel`] | `ROLE`; on Sentinels `SENTINEL GET-MASTER-ADDR-BY-NAME` and `SENTINEL MASTER` | |
 //! | [`Servers::Cluster`] | `CLUSTER SLOTS`, `ASKING`, and `SET` for buckets of two strings | |
@@ -76,11 +76,12 @@ pub use self::error::StoreError;
 pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;
 pub use self::lock::{LockSettings, LockStats, LockedStore, Retry};
+#[doc(hidden)]
 pub use self::monitor::{Heartbeat, OverrideTable, ServerInfo, SharedOverride};
 pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
 pub use self::stats::{Counter, FailureCounts, Histogram, Operation, RedisStats};
-pub use self::store::{HashPage, RedisHash, RedisPlans, RedisStore};
+pub use self::store::{HashPage, RedisConnectError, RedisHash, RedisPlans, RedisStore};
 pub use self::topology::{NodeStatus, ProbeFailure};
 
 /// Whole microseconds of `time`.

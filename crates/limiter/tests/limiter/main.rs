@@ -11,6 +11,7 @@ mod cluster;
 mod coalescing;
 mod concurrency;
 mod concurrency_script;
+mod connect;
 mod conservation;
 mod denials;
 mod faults;

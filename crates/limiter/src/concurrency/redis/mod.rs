@@ -43,6 +43,12 @@ pub struct RedisSlots {
     shared: Arc<SlotClient>,
 }
 
+impl std::fmt::Debug for RedisSlots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisSlots").finish_non_exhaustive()
+    }
+}
+
 /// Number of releases that Redis has not confirmed yet. A process that shuts down can wait for them: a slot that is not
 /// released is missing until its slot expires.
 #[derive(Debug)]

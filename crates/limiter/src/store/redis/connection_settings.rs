@@ -9,6 +9,9 @@ use std::time::Duration;
 use thiserror::Error;
 
 /// Settings of a Redis client. The `Debug` form omits everything that may hold a password.
+///
+/// Create them by [`new`](Self::new) and change fields by `..`, since versions may add fields:
+/// `RedisSettings { key_prefix: "shop:".into(), ..RedisSettings::new(url) }`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {
     /// Servers to connect to.
@@ -131,13 +134,13 @@ impl fmt::Debug for KeyStoreFile {
 #[non_exhaustive]
 pub enum RedisSettingsError {
     /// Invalid URL. The message does not repeat it, since it may hold a password.
-    #[error("`redis.url` must look like redis://user:password@host:6379/0: {reason}")]
+    #[error("the URL of redis must look like redis://user:password@host:6379/0: {reason}")]
     Url {
         /// Parser's message.
         reason: String,
     },
     /// The timeout is 0.
-    #[error("`redis.timeout` must be more than 0")]
+    #[error("the timeout of redis must be more than 0")]
     ZeroTimeout,
     /// A topology or TLS setting that cannot work.
     #[error("{0}")]
@@ -168,6 +171,18 @@ impl RedisSettings {
             connections: NonZeroUsize::MIN,
             batch: true,
         }
+    }
+}
+
+impl From<&str> for RedisSettings {
+    fn from(url: &str) -> Self {
+        Self::new(url)
+    }
+}
+
+impl From<String> for RedisSettings {
+    fn from(url: String) -> Self {
+        Self::new(url)
     }
 }
 

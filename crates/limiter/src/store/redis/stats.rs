@@ -55,6 +55,7 @@ pub struct FailureCounts([Counter; StoreError::ALL.len()]);
 ///
 /// Share one value among the clients of one thread, and none between threads: an uncontended counter is cheap.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RedisStats {
     /// Decisions that Redis did not make.
     pub failures: FailureCounts,

@@ -48,6 +48,7 @@ impl ClientInner {
 
 /// Status of a client, for readiness and metrics.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RedisStatus {
     /// Status of each server.
     pub nodes: Vec<NodeStatus>,

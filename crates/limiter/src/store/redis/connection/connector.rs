@@ -115,7 +115,7 @@ fn parse(url: &str) -> Result<ConnectionInfo, RedisSettingsError> {
     let info = url.into_connection_info().map_err(bad_url)?;
     match info.addr() {
         ConnectionAddr::TcpTls { insecure: true, .. } => Err(RedisSettingsError::Url {
-            reason: "`#insecure` would accept any certificate: name the CA in `redis.tls.ca` instead".into(),
+            reason: "`#insecure` would accept any certificate: name the CA in the TLS settings instead".into(),
         }),
         _ => Ok(info),
     }
@@ -150,7 +150,7 @@ mod tests {
         for url in ["", "not a url", "http://user:s3cret@host", "redis://user:s3cret@host:port/", "redis://:s3cret@h/x"]
         {
             let text = info(&RedisSettings::new(url)).unwrap_err().to_string();
-            assert!(text.starts_with("`redis.url`") && !text.contains("s3cret"), "{text}");
+            assert!(text.starts_with("the URL of redis") && !text.contains("s3cret"), "{text}");
         }
     }
 

@@ -14,7 +14,7 @@ pub(super) fn with_tls(info: &ConnectionInfo, tls: &Tls) -> Result<ConnectionInf
     use redis::{Client, ClientTlsConfig, ConnectionAddr, TlsCertificates};
 
     let (ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. }) = info.addr() else {
-        return Err(RedisSettingsError::Unusable("`redis.tls` cannot be used with a unix socket".into()));
+        return Err(RedisSettingsError::Unusable("TLS cannot be used with a unix socket".into()));
     };
     let root_cert = tls.ca.as_ref().map(files::ca_certificates).transpose()?;
     let client = tls.client.as_ref().map(files::client).transpose()?;
@@ -27,7 +27,7 @@ pub(super) fn with_tls(info: &ConnectionInfo, tls: &Tls) -> Result<ConnectionInf
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     match Client::build_with_tls(info.clone().set_addr(addr), certificates) {
         Ok(client) => Ok(client.get_connection_info().clone()),
-        Err(error) => Err(RedisSettingsError::Unusable(format!("`redis.tls`: {error}"))),
+        Err(error) => Err(RedisSettingsError::Unusable(format!("invalid TLS settings of redis: {error}"))),
     }
 }
 

@@ -29,6 +29,7 @@ const MIN_ATTEMPT_TIME: Duration = Duration::from_millis(4);
 
 /// Counters of [`LockedStore`](super::LockedStore)s.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct LockStats {
     /// Attempts to decide under a lock.
     pub tries: Counter,
@@ -67,7 +68,7 @@ pub(super) enum LockError {
 impl LockClient {
     pub(super) fn new(client: Arc<RedisClient>, lock: LockSettings) -> Result<Self, RedisSettingsError> {
         let node = client.topology().single().cloned();
-        let unusable = || RedisSettingsError::Unusable("`atomicity: lock` does not support a cluster".into());
+        let unusable = || RedisSettingsError::Unusable("decisions under a lock do not support a cluster".into());
         let node = node.ok_or_else(unusable)?;
         let pool = Pool::builder(ConnectionFactory { context: Arc::clone(client.context()), node: Arc::clone(&node) })
             .max_size(lock.connections.get())

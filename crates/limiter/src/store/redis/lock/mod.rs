@@ -50,6 +50,12 @@ pub struct LockedStore {
     gateways: Gateways,
 }
 
+impl std::fmt::Debug for LockedStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LockedStore").field("on_store_failure", &self.on_store_failure).finish_non_exhaustive()
+    }
+}
+
 impl LockedStore {
     /// Creates a store in the Redis of `client`, with connections of its own, and in `local` where `on_store_failure` says
     /// so. `hash_keys` sends hashes of key ids, for ids that are secrets. Connects on the first decision.

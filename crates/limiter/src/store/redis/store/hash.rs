@@ -19,6 +19,7 @@ const PAGE: u32 = 1_000;
 
 /// Fields of one step of a scan, with their values.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct HashPage {
     /// Cursor of the next step; [`RedisHash::START`] after the last one.
     pub next: String,

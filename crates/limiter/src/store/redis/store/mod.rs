@@ -1,5 +1,6 @@
 //! Store that decides in Redis, and by `on-store-failure` when it cannot.
 
+mod connect;
 mod corrections;
 mod cross_slot;
 mod decide;
@@ -11,6 +12,7 @@ mod quota;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use self::connect::RedisConnectError;
 pub use self::hash::{HashPage, RedisHash};
 pub use self::plans::RedisPlans;
 use super::client::{RedisClient, Unanswered};
@@ -35,6 +37,15 @@ pub struct RedisStore {
     denials: Arc<DenialCache>,
     coalesce: bool,
     lease: Option<Duration>,
+}
+
+impl std::fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisStore")
+            .field("client", &self.client)
+            .field("on_store_failure", &self.on_store_failure)
+            .finish_non_exhaustive()
+    }
 }
 
 impl RedisStore {

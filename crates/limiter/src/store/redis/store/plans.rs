@@ -30,6 +30,15 @@ pub struct RedisPlans {
     cache: Arc<Mutex<Cache>>,
 }
 
+impl std::fmt::Debug for RedisPlans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisPlans")
+            .field("hash", &self.hash)
+            .field("cache_for", &self.cache_for)
+            .finish_non_exhaustive()
+    }
+}
+
 type Cache = HashMap<Box<[u8]>, (Instant, Option<Arc<str>>)>;
 
 impl RedisPlans {

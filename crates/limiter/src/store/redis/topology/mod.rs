@@ -56,7 +56,7 @@ impl Topology {
             (Servers::One(_), Some(info)) => {
                 Ok(Self::One(one(info.addr().to_string(), Address::Fixed(Box::new(info)))))
             }
-            (Servers::One(_), None) => Err(RedisSettingsError::Unusable("`redis` names no server".into())),
+            (Servers::One(_), None) => Err(RedisSettingsError::Unusable("the settings name no server".into())),
         }
     }
 

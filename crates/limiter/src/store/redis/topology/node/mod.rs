@@ -38,6 +38,7 @@ pub(crate) struct Node {
 
 /// Status of one server.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NodeStatus {
     /// `host:port`, or the primary's name in the Sentinels' configuration.
     pub name: String,

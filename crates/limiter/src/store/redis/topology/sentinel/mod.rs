@@ -65,7 +65,7 @@ type Reason = (StoreError, String);
 impl SentinelMonitor {
     pub(crate) fn new(settings: &RedisSettings, sentinel: &Sentinel) -> Result<Self, RedisSettingsError> {
         if sentinel.nodes.is_empty() || sentinel.master.is_empty() {
-            let text = "`redis.sentinel` needs the name of a `master`, and `nodes` to ask for it";
+            let text = "the settings of Sentinels need the name of a `master`, and `nodes` to ask for it";
             return Err(RedisSettingsError::Unusable(text.into()));
         }
         Ok(Self {
