@@ -7,7 +7,10 @@
 //! for a denial, 14 while the store is unavailable, and 7 for other refusals.
 
 pub mod grpc;
-#[cfg_attr(not(any(feature = "concurrency-limiter", feature = "request-rate-limiter")), allow(dead_code))]
+#[cfg_attr(
+    not(any(feature = "concurrency-limiter", feature = "request-rate-limiter")),
+    allow(dead_code, unreachable_pub)
+)]
 mod responses;
 
 use std::sync::Arc;
