@@ -282,7 +282,6 @@ async fn body_costs_are_settled_at_the_end_and_only_if_metered() {
     assert_eq!(left(&store), 95);
     assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
     assert_eq!(left(&store), 97, "five bytes are three tokens");
-
     let store = Recording::new(false);
     let request_body = layer(costing(CostSource::RequestBody { unit: 1 }), by_user(), &store);
     let meters: Arc<Mutex<Option<RequestMeter>>> = Arc::default();
