@@ -57,8 +57,8 @@ impl Waiting {
     pub(super) async fn serve(mut self) -> Result<(), StartError> {
         let None = self.started.recv().await;
         self.take_over().await?;
-        for &(setting, ref socket) in &self.sockets {
-            listener::listen(socket).map_err(|source| {
+        for (setting, socket) in self.sockets {
+            listener::listen(&socket).map_err(|source| {
                 let address = socket.local_addr().unwrap_or(self.addresses.traffic);
                 SocketsError::Listen { address, setting, remedy: "", source }
             })?;
