@@ -45,10 +45,12 @@ pub(crate) struct Keeper {
 /// True if only the memory store runs, for many more traces: `TOLLGATE_MEMORY_ONLY=1`.
 static MEMORY_ONLY: LazyLock<bool> = LazyLock::new(|| number("TOLLGATE_MEMORY_ONLY").is_some());
 
-/// Script that returns all keys, values and expiries in ms, and removes the expiries.
-const LOOK: &str = "local all = {} \
+/// Script that returns all keys, values and expiries in ms, and removes the expiries. It reads the clock once: both keys of
+/// a bucket expire together.
+const LOOK: &str = "local all, time = {}, redis.call('TIME') \
     for _, key in ipairs(redis.call('KEYS', '*')) do \
-        all[#all + 1] = {key, redis.call('DUMP', key), redis.call('PTTL', key)} redis.call('PERSIST', key) \
+        local at = redis.call('PEXPIRETIME', key) redis.call('PERSIST', key) \
+        all[#all + 1] = {key, redis.call('DUMP', key), at < 0 and at or at - time[1] * 1000 - math.floor(time[2] / 1000)} \
     end return all";
 
 /// Script that removes the expiries of the keys that match a pattern.
@@ -199,8 +201,9 @@ impl Expiry {
     pub(crate) fn note(&mut self, now: u64, since: Instant) {
         let all: Vec<(Vec<u8>, Vec<u8>, i64)> =
             redis::cmd("EVAL").arg(LOOK).arg(0).query(&mut self.connection).unwrap();
+        let latest_write = now + since.elapsed().as_micros() as u64;
         for (key, holds, ttl_ms) in all {
-            let due = u64::try_from(ttl_ms).map(|ttl| now + ttl * 1_000 + since.elapsed().as_micros() as u64).ok();
+            let due = u64::try_from(ttl_ms).map(|ttl| latest_write + ttl * 1_000).ok();
             let known = self.keys.get(&key).filter(|(held, _)| *held == holds);
             let due = due.or(known.and_then(|(_, due)| *due));
             self.keys.insert(key, (holds, due));
