@@ -165,7 +165,7 @@ impl Secrets {
         };
         let shown = parts.iter().enumerate().map(|(at, part)| match at % 2 == 1 {
             true if is_secret(part) => MASK.to_owned(),
-            true => replaced(part, &words),
+            true => words.iter().fold((*part).to_owned(), |masked, word| without_word(&masked, word)),
             // The words of the message itself.
             false => (*part).to_owned(),
         });
@@ -210,6 +210,21 @@ pub(super) fn of_resolved(root: &Node, named: BTreeMap<String, String>) -> Vec<S
     walk.document(root);
     named.into_iter().for_each(|(name, value)| walk.property(&name, value));
     walk.found
+}
+
+/// Masks `word`, a secret that is also a word of messages, unless it is a part of a longer one: `keys` in `api-keys`.
+fn without_word(text: &str, word: &str) -> String {
+    let is_of_word = |c: char| c.is_alphanumeric() || "-_".contains(c);
+    let (mut masked, mut end) = (String::new(), 0);
+    for (at, _) in text.match_indices(word) {
+        let behind = &text[at + word.len()..];
+        if !text[..at].ends_with(is_of_word) && !behind.starts_with(is_of_word) {
+            masked.push_str(&text[end..at]);
+            masked.push_str(MASK);
+            end = at + word.len();
+        }
+    }
+    masked + &text[end..]
 }
 
 /// Returns a part of a message without the passwords of its URLs.

@@ -38,6 +38,11 @@ fn secrets_are_masked_and_columns_stay() {
         ("  spring.data.redis.password: abc # note", "  spring.data.redis.password: *** # note"),
         ("  url: redis://user:pä:s@s@host:6379/0", "  url: redis://user:******@host:6379/0"),
         ("  url: 'redis://:a/b@host'", "  url: 'redis://:***@host'"),
+        ("  url: redis://u:hunter2@:6379", "  url: redis://u:*******@:6379"),
+        ("  url: redis://u:hunter2@/0", "  url: redis://u:*******@/0"),
+        ("  url: redis://u:hunter2@", "  url: redis://u:*******@"),
+        ("  url: redis://u:hunter2@_redis:6379", "  url: redis://u:*******@_redis:6379"),
+        ("  uri: http://h:@port@/a", "  uri: http://h:@port@/a"),
         ("  url: 'redis://:a/b'", "  url: 'redis://:***'"),
         ("  url: redis://:123456", "  url: redis://:******"),
         ("  url: jdbc:oracle:thin:scott/tiger@//h:1/x", "  url: jdbc:oracle:thin:scott/*****@//h:1/x"),
@@ -114,6 +119,8 @@ fn messages_do_not_repeat_a_secret() {
         ("hunter2-longer is no number", "a: 1\npassword: hunter2-long", Some(0), "****er is no number"),
         ("`redis` is no number", "a: 1\npassword: redis", Some(0), "`redis` is no number"),
         ("`password` is no number", "a: 1\npassword: password", Some(0), "`password` is no number"),
+        // A word of messages, and one within a longer word.
+        ("found `password` in `password-file`", "password: password", Some(0), "found `****` in `password-file`"),
     ] {
         assert_eq!(message(words, text, at), shown);
     }

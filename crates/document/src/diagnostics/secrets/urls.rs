@@ -84,12 +84,14 @@ pub(super) fn find_servers(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns the password before the host of a URL. The signs around it may be escaped. A host follows the last `@`, unlike behind
-/// a placeholder of Maven, `@name@`.
+/// Returns the password before the last `@` of a URL. The signs around it may be escaped. A port that Maven fills in, as in
+/// `http://host:@port@/path`, is none.
 fn password(url: &str) -> Option<Range<usize>> {
     let url = url.to_ascii_lowercase();
     let (end, sign) = ["@", "%40"].iter().filter_map(|sign| Some((url.rfind(sign)?, sign))).max()?;
-    let has_host = url[end + sign.len()..].starts_with(|c: char| c.is_alphanumeric() || "[${".contains(c));
     let start = [":", "%3a"].iter().filter_map(|sign| url[..end].find(sign).map(|at| at + sign.len())).min()?;
-    has_host.then_some(start..end)
+    let behind = &url[end + sign.len()..];
+    let is_placeholder =
+        url[start..end].starts_with('@') && (behind.is_empty() || behind.starts_with(['/', '"', '\'', ' ']));
+    (!is_placeholder).then_some(start..end)
 }
