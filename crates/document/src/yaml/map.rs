@@ -30,7 +30,9 @@ impl Map {
         } else if let Some(at) = self.names.find(&self.entries, &key) {
             let message = format!("duplicate key `{key}`");
             let first = self.entries.get(at).map(|(_, first)| first.span.key());
-            let help = Some("remove one of the two, or join their values".to_owned());
+            let help = Some(
+                "remove one of the two, or join their values; a further item of a list begins with `- `".to_owned(),
+            );
             parsed.problems.push(Problem { at: value.span.key(), message, help, first });
             parsed.unused.push(unused(key, value));
         } else {

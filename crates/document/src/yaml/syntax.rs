@@ -51,7 +51,8 @@ pub(super) fn describe(kind: &ErrorKind) -> Described {
         ),
         Kind::SimpleKeyExpected | Kind::InvalidSimpleKey => (
             "could not find expected ':'",
-            "a key is `name: value`, with a space after the colon; a text of several lines is quoted",
+            "a key is `name: value`, with a space after the colon; an item of a list is `- value`, with a space after the dash; a \
+             text of several lines is quoted",
             false,
         ),
         Kind::UnexpectedCharacter { character } if character.is_control() => {
@@ -82,6 +83,21 @@ pub(super) fn describe(kind: &ErrorKind) -> Described {
         Kind::UnclosedQuotedScalar => (
             "a quote is never closed",
             "the text in quotes begins here: end it with the same quote; within `'…'`, a quote is written twice",
+            false,
+        ),
+        Kind::BlockSequenceEntryNotAllowed => (
+            "block sequence entries are not allowed in this context",
+            "the first item of a list stands on a line of its own, below the key: `- Path=/**`",
+            false,
+        ),
+        Kind::UnknownQuotedScalarEscape => (
+            "while parsing a quoted scalar, found unknown escape character",
+            "within `\"…\"`, a backslash is written twice; within `'…'`, once",
+            false,
+        ),
+        Kind::ExpectedDocumentStart => (
+            "did not find expected <document start>",
+            "keys of one map stand below each other: this line, or the first one, is indented too little or too far",
             false,
         ),
         Kind::UnknownAnchor => (
