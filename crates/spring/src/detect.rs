@@ -5,8 +5,8 @@
 
 use crate::form::Form;
 use crate::normalize::AT_TOP;
-use crate::source::documents;
-use tollgate_document::diagnostics::Diagnostics;
+use crate::source::documents::{self, Document};
+use tollgate_document::diagnostics::{Diagnostics, SourceText};
 use tollgate_document::yaml::key::canonical;
 use tollgate_document::yaml::{Node, NodeKind, Span};
 
@@ -52,6 +52,36 @@ pub(crate) fn of_properties<'n>(
         || json.any(|node| has_decisive("", node))
         || DECISIVE_VARIABLES.iter().chain(&ROUTES).any(|name| env(name).is_some_and(|value| !value.is_empty()));
     if is_spring { Form::Spring } else { Form::Own }
+}
+
+/// Reports the sections of our own form in a part of a folder that has Spring's form by another part: none of them would be
+/// read.
+pub(crate) fn report_mixed(
+    documents: &[Document],
+    text: &SourceText,
+    sections: &[&str],
+    diagnostics: &mut Diagnostics,
+) {
+    let form_of = |document: &Document| of_files(std::iter::once(&document.node), sections);
+    for own in documents.iter().filter(|document| form_of(document) == Some(Form::Own)) {
+        let Some(folder) = text.folder_of(own.id.file) else { continue };
+        let is_of_spring =
+            |other: &&Document| text.folder_of(other.id.file) == Some(folder) && form_of(other) == Some(Form::Spring);
+        let (Some(spring), NodeKind::Map(entries)) = (documents.iter().find(is_of_spring), &own.node.kind) else {
+            continue;
+        };
+        if let Some((name, section)) = entries.iter().find(|(name, _)| is_own_section(name, sections)) {
+            diagnostics
+                .error(
+                    section.span.key(),
+                    format!("`{name}` is of Tollgate's own form, and another file of the folder has Spring's"),
+                )
+                .beside(": it begins at", spring.node.span)
+                .help(
+                    "the files of a folder have one form: `tollgate migrate FILE` turns Spring's into Tollgate's own",
+                );
+        }
+    }
 }
 
 /// Reports properties of the environment that have no effect on files in our own form.

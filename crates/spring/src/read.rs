@@ -182,7 +182,10 @@ fn add_properties(
     });
     match form {
         Form::Own => detect::report_ignored(env, diagnostics),
-        Form::Spring => documents.extend(json),
+        Form::Spring => {
+            detect::report_mixed(documents, text, sections, diagnostics);
+            documents.extend(json);
+        }
     }
     command_line::add(documents, text, form == Form::Own, diagnostics);
     form

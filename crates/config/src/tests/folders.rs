@@ -54,6 +54,30 @@ fn a_key_with_two_values_is_an_error_with_both_places() {
 }
 
 #[test]
+fn anchors_of_one_name_in_two_parts_are_no_conflict() {
+    let part = |id: &str, rate: u8| {
+        let limit = format!("{{key-resolver: ip, replenish-rate: {rate}, burst-capacity: 9}}");
+        let filters = "filters: [{name: RequestRateLimiter, args: *a}]";
+        format!("x-a: &a {limit}\nroutes:\n- {{id: {id}, uri: 'echo:', predicates: [Path=/{id}], {filters}}}\n")
+    };
+    let folder = Folder::of(&[("conf.d/a.yaml", &part("a", 1)), ("conf.d/b.yaml", &part("b", 2))]);
+    assert_eq!(ids(&folder, &["conf.d"], None), ["a", "b"]);
+}
+
+#[test]
+fn a_part_in_spring_s_form_beside_others_in_our_own_is_an_error() {
+    let spring = "spring: {cloud: {gateway: {routes: [{id: s, uri: 'http://h:1', predicates: [Path=/s]}]}}}\n";
+    let folder =
+        Folder::of(&[("conf.d/a.yaml", &route("a")), ("conf.d/b.yaml", spring), ("conf.d/c.yaml", &route("c"))]);
+    let error = folder.load(&["conf.d"], None).unwrap_err();
+    for file in ["a", "c"] {
+        let text = format!("conf.d/{file}.yaml:1:1: error: `routes` is of Tollgate's own form");
+        assert!(error.contains(&text), "{error}");
+    }
+    assert!(error.contains("it begins at conf.d/b.yaml:1:1"), "{error}");
+}
+
+#[test]
 fn documents_for_profiles_and_later_paths_win_over_the_parts() {
     let folder = Folder::of(&[
         (

@@ -11,7 +11,9 @@ const IMPORT: &str = "spring.config.import";
 pub(super) fn join(node: &mut Node, names: &mut NameIndex, more: Node, path: &str, diagnostics: &mut Diagnostics) {
     match (&mut node.kind, more.kind) {
         (NodeKind::Map(entries), NodeKind::Map(others)) => {
-            for (key, value) in others {
+            // Anchors count within their file.
+            let is_extension = |key: &str| path.is_empty() && key.starts_with("x-");
+            for (key, value) in others.into_iter().filter(|(key, _)| !is_extension(key)) {
                 match names.find(entries, &key).and_then(|at| Some((at, entries.get_mut(at)?))) {
                     Some((at, (name, known))) => {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
