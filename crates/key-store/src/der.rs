@@ -96,17 +96,19 @@ fn names(certificate: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((issuer.whole, subject.whole))
 }
 
-/// Returns the end of a certificate's validity (RFC 5280 §4.1.2.5), as `YYYYMMDDHHMMSSZ`.
-pub(crate) fn expiry(certificate: &[u8]) -> Option<String> {
+/// Returns the begin and the end of a certificate's validity (RFC 5280 §4.1.2.5), as `YYYYMMDDHHMMSSZ`.
+pub(crate) fn validity(certificate: &[u8]) -> Option<[String; 2]> {
     let [_issuer, validity, _subject] = fields(certificate)?;
     let times: [Element<'_>; 2] = all(validity.expect(SEQUENCE)?)?.try_into().ok()?;
-    let [_begin, end] = times;
-    let text = std::str::from_utf8(end.content).ok()?;
-    match end.tag {
-        UTC_TIME => Some(format!("{}{text}", if text < "50" { "20" } else { "19" })),
-        GENERALIZED_TIME => Some(text.to_owned()),
-        _ => None,
-    }
+    let [begin, end] = times.map(|time| {
+        let text = std::str::from_utf8(time.content).ok()?;
+        match time.tag {
+            UTC_TIME => Some(format!("{}{text}", if text < "50" { "20" } else { "19" })),
+            GENERALIZED_TIME => Some(text.to_owned()),
+            _ => None,
+        }
+    });
+    Some([begin?, end?])
 }
 
 /// Returns the issuer, the validity and the subject of a certificate (RFC 5280 §4.1).

@@ -100,10 +100,10 @@ pub fn identity(store: &[u8], password: &str, alias: Option<&str>) -> Result<Ide
     Ok(Identity { key, chain: chain.into_iter().map(|at| contents.certificates[at].clone()).collect() })
 }
 
-/// Returns the end of the validity of a certificate in DER, as `YYYYMMDDHHMMSSZ`; `None` if it is no certificate.
+/// Returns the begin and the end of the validity of a certificate in DER, as `YYYYMMDDHHMMSSZ`; `None` if it is no certificate.
 #[must_use]
-pub fn expiry(certificate: &[u8]) -> Option<String> {
-    der::expiry(certificate)
+pub fn validity(certificate: &[u8]) -> Option<[String; 2]> {
+    der::validity(certificate)
 }
 
 /// Returns the trusted certificates of `store`, each in DER, at least one.

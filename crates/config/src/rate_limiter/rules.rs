@@ -2,7 +2,7 @@
 //! enforcement.
 
 use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement};
-use tollgate_limiter::rule::Rule;
+use tollgate_limiter::rule::{Rule, RuleShape};
 use tollgate_limiter::store::MAX_CHECKS;
 
 use crate::de::argument_value::Given;
@@ -270,6 +270,12 @@ fn warn_of_impossible(args: &RuleArgs, at: Span, limit: &Limit, diagnostics: &mu
             Some(CostArg::Tokens(_)) => "cost",
             Some(CostArg::Source(_)) | None => "requested-tokens",
         };
-        warning.help(format!("raise `{field}` to at least `{cost}`"));
+        warning.help(match limit.rule.shape() {
+            RuleShape::Pace { capacity, .. } => format!(
+                "lower `{cost}` to at most {capacity}, or raise `max-wait`, and `max-queue` if it is set: a request waits \
+                 for its tokens at the rate"
+            ),
+            _ => format!("raise `{field}` to at least `{cost}`"),
+        });
     }
 }

@@ -79,6 +79,9 @@ struct Forwarding<'r> {
     passed: usize,
 }
 
+/// Upper bound of the forwards after which a request is no longer followed.
+pub(super) const MAX_FOLLOWED: usize = 8;
+
 /// Returns the forwards of a route to a path that is the same for all its requests.
 fn forwards(route: &Route) -> impl Iterator<Item = Forwarding<'_>> {
     let of_filters = route.filters.iter().enumerate().filter_map(|(passed, filter)| {
@@ -108,8 +111,12 @@ pub(super) fn report_forwarded(routes: &[(Route, Span)], diagnostics: &mut Diagn
     let paths = Paths::of(routes.iter().map(|(route, _)| route));
     for (route, at) in forwarding {
         for forward in forwards(route) {
-            if let Some(target) = paths.find(forward.path).filter(|target| target.id != route.id) {
-                report_forward(route, *at, &forward, target, diagnostics);
+            let mut path = forward.path;
+            for _ in 0..MAX_FOLLOWED {
+                let Some(target) = paths.find(path).filter(|target| target.id != route.id) else { break };
+                report_forward(route, *at, &Forwarding { path, ..forward }, target, diagnostics);
+                let Target::Forward(next) = &target.uri else { break };
+                path = next;
             }
         }
     }

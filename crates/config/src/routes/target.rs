@@ -7,7 +7,7 @@ use crate::diagnostics::{Diagnostics, Missing, Section, Severity, quoted};
 use crate::filters::forward;
 use crate::filters::model::Filter;
 use crate::predicates::context::is_plain_path;
-use crate::routes::key_parts::Paths;
+use crate::routes::key_parts::{MAX_FOLLOWED, Paths};
 use crate::routes::model::{Route, Target};
 use crate::sections::upstreams::UpstreamsByName;
 use crate::sections::upstreams::endpoints::Scheme;
@@ -111,6 +111,12 @@ pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route]
             warning.help(format!("add a route with `Path={path}`, also in a second file: `tollgate: {{routes: [{{id: …, uri: …, predicates: [Path={path}]}}]}}`; controllers of a Spring application do not exist here"));
             continue;
         };
+        if returns_to(route, &paths) {
+            let id = &route.id;
+            diagnostics
+                .warn(*at, format!("requests that are forwarded to `{path}` come back to route `{id}`: they end in a loop, with 508"))
+                .help("forward them to a path of a route with an upstream");
+        }
         if falls_back_to(route, path) {
             let id = &route.id;
             diagnostics
@@ -118,6 +124,20 @@ pub(crate) fn report_lost_forwards(forwards: &[(Span, String)], routes: &[Route]
                 .help(format!("add a route with `Path={path}` before it, to another target and without this breaker"));
         }
     }
+}
+
+/// Returns true if requests that are forwarded to `route` are forwarded to it again.
+fn returns_to(route: &Route, paths: &Paths<'_>) -> bool {
+    let mut at = route;
+    for _ in 0..MAX_FOLLOWED {
+        let Target::Forward(path) = &at.uri else { return false };
+        match paths.find(path) {
+            Some(next) if next.id == route.id => return true,
+            Some(next) => at = next,
+            None => return false,
+        }
+    }
+    false
 }
 
 /// Returns a route in place of the controller of a Spring application at `path`, which takes the forwarded requests.

@@ -77,6 +77,15 @@ fn a_certificate_that_ends_soon_or_has_ended_is_a_warning() {
         "{}",
         notes()
     );
+    let trusting = format!(
+        "http-client: {{ssl: {{trusted-x509-certificates: ['{cert}']}}}}\n{}",
+        &text[text.find("routes").unwrap()..]
+    );
+    let notes_of_trust = parse("a.yaml", &trusting, &|_| None).unwrap().notes.to_string();
+    let expired = format!("warning: the certificates in {cert} expired, the last one at 2001-01-01T00:00:00Z");
+    assert!(notes_of_trust.contains(&expired), "{notes_of_trust}");
+    made.sign_for_later();
+    assert!(notes().contains(" is not valid before 2500-01-01T00:00:00Z"), "{}", notes());
     let after = |days: i64| {
         let day =
             jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC).date().checked_add(jiff::Span::new().days(days));

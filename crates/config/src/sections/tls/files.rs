@@ -130,6 +130,12 @@ impl Trusted {
                 (store.certificates(diagnostics)?.into_iter().map(CertificateDer::from).collect(), &store.path)
             }
         };
+        let ends = certificates.iter().filter_map(validity).map(|[_, end]| end);
+        if let Some(end) = ends.max().filter(|end| *end <= Timestamp::now()) {
+            diagnostics
+                .warn(self.span(), format!("the certificates in {} expired, the last one at {end}", path.display()))
+                .help("add a valid one: no certificate that they have issued is accepted");
+        }
         for certificate in &certificates {
             let added = RootCertStore::empty().add(certificate.clone());
             added.map_err(|error| report_unusable(path.display(), &error, self.span(), diagnostics))?;
@@ -199,19 +205,28 @@ fn certified(
 /// Seconds before the end of a certificate in which it is reported: 14 days.
 const EXPIRES_SOON: i64 = 14 * 24 * 60 * 60;
 
-/// Warns of a certificate that has expired, or expires within [`EXPIRES_SOON`].
+const RENEW: &str = "renew it: the gateway serves the new one without a restart";
+
+/// Returns the begin and the end of the validity of a certificate.
+fn validity(certificate: &CertificateDer<'_>) -> Option<[Timestamp; 2]> {
+    let time = |text: String| {
+        let time = DateTime::strptime("%Y%m%d%H%M%SZ", text).ok()?;
+        TimeZone::UTC.to_timestamp(time).ok()
+    };
+    let [begin, end] = tollgate_key_store::validity(certificate)?.map(time);
+    Some([begin?, end?])
+}
+
+/// Warns of a certificate that is not valid yet, has expired, or expires within [`EXPIRES_SOON`].
 fn warn_of_expiry(leaf: &CertificateDer<'_>, (path, at): (&Path, Span), diagnostics: &mut Diagnostics) {
-    let end = tollgate_key_store::expiry(leaf).and_then(|end| DateTime::strptime("%Y%m%d%H%M%SZ", end).ok());
-    let Some(end) = end.and_then(|end| TimeZone::UTC.to_timestamp(end).ok()) else { return };
-    let left = end.duration_since(Timestamp::now());
-    let words = match left.as_secs() {
-        ..=0 => "expired",
-        secs if secs < EXPIRES_SOON => "expires",
+    let (Some([begin, end]), now) = (validity(leaf), Timestamp::now()) else { return };
+    let (words, help) = match end.duration_since(now).as_secs() {
+        _ if begin > now => (format!("is not valid before {begin}"), "clients refuse it until then"),
+        ..=0 => (format!("expired at {end}"), RENEW),
+        secs if secs < EXPIRES_SOON => (format!("expires at {end}"), RENEW),
         _ => return,
     };
-    diagnostics
-        .warn(at, format!("the certificate in {} {words} at {end}", path.display()))
-        .help("renew it: the gateway serves the new one without a restart");
+    diagnostics.warn(at, format!("the certificate in {} {words}", path.display())).help(help);
 }
 
 /// Reports a certificate that cannot be used.
