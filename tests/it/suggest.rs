@@ -134,6 +134,22 @@ fn a_log_of_the_gateway_names_the_routes() {
 }
 
 #[test]
+fn requests_without_a_key_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |client: &str| {
+        format!(
+            r#"{{"time":"2026-11-28T10:00:00Z","client":"{client}","method":"GET","target":"/x","route":"r","status":200}}"#
+        )
+    };
+    let log = ["192.0.2.1", "unix:", "proxy.example"].map(|client| line(client) + "\n").concat();
+    std::fs::write(folder.path().join("a.log"), log).unwrap();
+    let suggested = suggest_json(&["a.log"], folder.path());
+    assert_eq!((&suggested["without-key"], &suggested["routes"][0]["requests"]), (&2.into(), &1.into()));
+    let (_, yaml, _) = suggest(&["a.log"], folder.path());
+    assert!(yaml.contains("# 2 requests are not measured, since no limiter finds its key"), "{yaml}");
+}
+
+#[test]
 fn mistakes_of_a_suggestion_are_named() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("a.log"), "broken\n").unwrap();

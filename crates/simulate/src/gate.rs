@@ -22,10 +22,15 @@ pub struct Gate {
     max: Share,
 }
 
-/// Text that is not a [`Share`] or a [`Gate`].
+/// Text that is not a [`Share`].
 #[derive(Clone, Copy, Debug, Error)]
-#[error("not a share such as 1%, 0.05% or 0, with at most 4 decimals, or of one route: checkout=0.1%")]
+#[error("not a share such as 1%, 0.05% or 0, with at most 4 decimals")]
 pub struct ShareError;
+
+/// Text that is not a [`Gate`].
+#[derive(Clone, Copy, Debug, Error)]
+#[error("{0}, or of one route: checkout=0.1%")]
+pub struct GateError(#[from] ShareError);
 
 /// Result of a [`Gate`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -88,9 +93,9 @@ impl Gate {
     ///
     /// # Errors
     /// The share is not valid, or the route is empty.
-    pub fn parse(text: &str) -> Result<Self, ShareError> {
+    pub fn parse(text: &str) -> Result<Self, GateError> {
         match text.rsplit_once('=') {
-            Some(("", _)) => Err(ShareError),
+            Some(("", _)) => Err(ShareError)?,
             Some((route, share)) => Ok(Self { route: Some(route.to_owned()), max: Share::parse(share)? }),
             None => Ok(Self { route: None, max: Share::parse(text)? }),
         }

@@ -73,10 +73,11 @@ pub fn suggest(
     let measure = |config: &Config| Some(Measurement::of(config, by_logged_route));
     let Replayed { mut replays, input, from, to, .. } = replay(&[("", config)], log, measure, on_progress);
     let measurement = replays.first_mut().and_then(|replay| replay.measurement.take());
+    let without_key = measurement.as_ref().map_or(0, |measurement| measurement.without_key);
     let routes = measurement.map(|measurement| measurement.finish(shares)).unwrap_or_default();
     let outcome = replays.into_iter().next().map(Replay::finish).unwrap_or_default();
     let Outcome { unrouted, undetermined, notes, .. } = outcome;
-    Suggestions { input, from, to, unrouted, undetermined, routes, notes }
+    Suggestions { input, from, to, unrouted, undetermined, without_key, routes, notes }
 }
 
 /// Replays `log` through `configurations`. Their requests are measured if `measure` says so.

@@ -39,6 +39,8 @@ pub struct Suggestions {
     pub unrouted: u64,
     /// Requests that are not measured: the log lacks fields that decide on their route, or if they reach the limiters.
     pub undetermined: u64,
+    /// Requests that are not measured: no limiter finds its key in them, such as an address of the client.
+    pub without_key: u64,
     /// Results by route and key.
     pub routes: Vec<RouteSuggestion>,
     /// Parts of the configuration that are not measured, or only in part.
@@ -102,6 +104,8 @@ pub(crate) struct Measurement {
     demands: BTreeMap<(Arc<str>, Arc<str>), Demand>,
     logged_routes: HashMap<Box<[u8]>, Arc<str>>,
     free_keys: usize,
+    /// Requests without any key.
+    pub(crate) without_key: u64,
 }
 
 /// Returns the configuration for a log alone. It has one route, with a limiter for each of `keys`.
@@ -160,7 +164,7 @@ impl Measurement {
             }
         }
         let (demands, logged_routes) = (BTreeMap::new(), HashMap::new());
-        Self { resolvers, by_logged_route, demands, logged_routes, free_keys: MAX_KEYS }
+        Self { resolvers, by_logged_route, demands, logged_routes, free_keys: MAX_KEYS, without_key: 0 }
     }
 
     /// Returns the route under which a request counts, if it is that of the log.
@@ -181,6 +185,7 @@ impl Measurement {
     /// resolver count it once.
     pub(crate) fn add(&mut self, route: &Arc<str>, logged_route: Option<Arc<str>>, facts: &LimiterFacts, now_us: u64) {
         let checks: Vec<_> = facts.decisions.iter().flat_map(|decision| &decision.checks).collect();
+        self.without_key += u64::from(checks.is_empty());
         let resolver_of = |rule: &Arc<str>| self.resolvers.get(&(Arc::clone(route), Arc::clone(rule)));
         let counted_under = logged_route.as_ref().unwrap_or(route);
         for (at, check) in checks.iter().enumerate() {

@@ -15,6 +15,10 @@ impl Display for Suggestions {
         for (count, text) in [
             (self.unrouted, "requests match no route"),
             (self.undetermined, "requests are not measured, since the log lacks what decides on their route or limits"),
+            (
+                self.without_key,
+                "requests are not measured, since no limiter finds its key, such as an IP address, in them",
+            ),
         ] {
             if count > 0 {
                 writeln!(head, "{count} {text}")?;
