@@ -98,6 +98,8 @@ mod http_date;
 #[cfg(feature = "jwt")]
 pub mod jwt;
 pub mod key_resolver;
+#[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
+pub mod limiter_builder;
 #[cfg(feature = "local-response-cache")]
 pub mod local_response_cache;
 #[cfg(any(

@@ -12,6 +12,7 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use crate::context::Degraded;
 use crate::headers::{DEGRADED, number_value, prepend, retry_after_secs};
 use crate::key_resolver::{KeyBuf, KeyResolver};
+use crate::limiter_builder::{LimiterSettings, SharedSettings};
 use crate::refusal::{ErrorFormat, Refusal};
 use crate::reply::{ErrorBody, Reply};
 use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, SlotStore};
@@ -64,6 +65,16 @@ impl Default for Settings {
     }
 }
 
+impl LimiterSettings for Settings {
+    type Store = dyn SlotStore;
+    type OnVerdict = OnVerdict;
+
+    fn shared(&mut self) -> SharedSettings<'_> {
+        let Self { key_resolver, deny_empty_key, status, error_body, error_format, .. } = self;
+        SharedSettings { key_resolver, deny_empty_key, status, error_body, error_format }
+    }
+}
+
 // === impl HeaderNames ===
 
 impl Default for HeaderNames {
@@ -89,7 +100,7 @@ pub struct VerdictEvent<'a> {
 }
 
 /// Hook for verdicts, called before the request is forwarded.
-pub(super) type OnVerdict = Arc<dyn Fn(&VerdictEvent<'_>) + Send + Sync>;
+pub(super) type OnVerdict = dyn Fn(&VerdictEvent<'_>) + Send + Sync;
 
 const TITLE: &str = "Request cannot be satisfied as too many requests are in flight";
 
@@ -108,7 +119,7 @@ pub(super) struct Limiter {
     /// Refusal of a request with several key ids, which never passes.
     ambiguous_key: Reply,
     error_format: ErrorFormat,
-    pub(super) on_verdict: Option<OnVerdict>,
+    pub(super) on_verdict: Option<Arc<OnVerdict>>,
 }
 
 /// Decision on a request.

@@ -56,13 +56,14 @@ use std::sync::Arc;
 use http::{Request, Response};
 use tower::{Layer, Service};
 
-pub use self::builder::{BuildError, Builder};
+pub use self::builder::Builder;
 pub use self::future::SlotBody;
 use self::future::{PassSlot, WaitingRequest};
 use self::limiter::{Admission, Limiter};
 pub use self::limiter::{HeaderNames, Settings, VerdictEvent};
 use crate::filter::{Filter, FilterLayer, Filtered};
 pub use crate::key_resolver::MissingKey;
+pub use crate::limiter_builder::BuildError;
 use crate::refusal::RefusalResponses;
 use crate::refusal_body::{RefusalBodies, RefusalBodyLayer, ReplyBody};
 pub use crate::reply::ErrorBody;

@@ -93,7 +93,6 @@ impl KeyResolver {
     }
 
     /// Returns true if it reads a claim and has no verifier.
-    #[cfg(feature = "jwt")]
     #[must_use]
     pub fn needs_verifier(&self) -> bool {
         self.reads(|source| matches!(source, KeySource::Token(None)))

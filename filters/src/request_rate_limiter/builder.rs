@@ -3,35 +3,28 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{Response, StatusCode};
-use http_body::Body;
-use tower::BoxError;
-
-use super::build_error::BuildError;
 use super::cost::Cost;
 use super::enforcement::Enforcement;
-use super::event::{OnVerdict, VerdictEvent};
+use super::event::VerdictEvent;
 use super::layer::RequestRateLimiterLayer;
 use super::limiter::Limiter;
 use super::limits::{Limit, RuleSets, Settings};
 use crate::headers::HeaderNames;
-use crate::key_resolver::{KeyResolver, MissingKey};
-use crate::refusal::{ErrorFormat, Refusal, RefusalResponses};
-use crate::reply::ErrorBody;
+use crate::key_resolver::KeyResolver;
+use crate::limiter_builder::{BuildError, LimiterBuilder};
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::{MAX_CHECKS, Store};
 
-/// Builder of a [`RequestRateLimiterLayer`]. [`build`](Builder::build) is available once there are [rules](Builder::rules)
-/// and a [key](Builder::key).
+/// Builder of a [`RequestRateLimiterLayer`]. `build` is available once there are [rules](Builder::rules) and a
+/// [key](Builder::key).
 ///
 /// | Setting | Default | Reason |
 /// |---|---|---|
-/// | [`missing_key`](Self::missing_key) | [`MissingKey::Share`] | a missing key neither refuses every request nor disables the limit |
-/// | [`store`](Self::store) | a memory store of 1,000,000 keys | needs no other process |
-/// | [`cost`](Self::cost) | 1 | each request counts once |
-/// | [`enforcement`](Self::enforcement) | [`Enforcement::FULL`] | a limit limits |
+/// | [`missing_key`](Builder::missing_key) | [`MissingKey::Share`](super::MissingKey::Share) | a missing key neither refuses every request nor disables the limit |
+/// | [`store`](Builder::store) | a memory store of 1,000,000 keys | needs no other process |
+/// | [`cost`](Builder::cost) | 1 | each request counts once |
+/// | [`enforcement`](Builder::enforcement) | [`Enforcement::FULL`] | a limit limits |
 ///
 /// A key has no default: a service behind tower has no client address unless its server adds one, and then all clients
 /// would share one bucket. Status, headers and body are those of [`Settings::default`]: 429 with Spring's headers and a problem.
@@ -57,17 +50,7 @@ use tollgate_limiter::store::{MAX_CHECKS, Store};
 ///     .build()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone)]
-pub struct Builder<R = (), K = ()> {
-    rules: R,
-    key: K,
-    name: Arc<str>,
-    missing_key: MissingKey,
-    store: Option<Arc<dyn Store>>,
-    settings: Settings,
-    on_verdict: Option<OnVerdict>,
-    refusals: RefusalResponses,
-}
+pub type Builder<R = (), K = ()> = LimiterBuilder<Settings, R, K>;
 
 /// Capacity in keys of the default store.
 const DEFAULT_KEYS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(999_999);
@@ -77,21 +60,6 @@ impl RequestRateLimiterLayer {
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
-    }
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
-            rules: (),
-            key: (),
-            name: "default".into(),
-            missing_key: MissingKey::default(),
-            store: None,
-            settings: Settings::default(),
-            on_verdict: None,
-            refusals: RefusalResponses::default(),
-        }
     }
 }
 
@@ -117,53 +85,12 @@ impl<K> Builder<(), K> {
     }
 }
 
-impl<R> Builder<R, ()> {
-    /// Sets the key resolver.
-    #[must_use]
-    pub fn key(self, key: KeyResolver) -> Builder<R, KeyResolver> {
-        self.with(|rules, ()| (rules, key))
-    }
-
-    /// Sets every setting, the key resolver included.
-    #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Builder<R, KeyResolver> {
-        let key = settings.key_resolver.clone();
-        self.missing_key = if settings.deny_empty_key { MissingKey::Deny } else { MissingKey::Allow };
-        self.settings = settings;
-        self.key(key)
-    }
-}
-
 impl<R, K> Builder<R, K> {
-    /// Replaces the rules and the key.
-    fn with<Q, L>(self, replace: impl FnOnce(R, K) -> (Q, L)) -> Builder<Q, L> {
-        let Self { rules, key, name, missing_key, store, settings, on_verdict, refusals } = self;
-        let (rules, key) = replace(rules, key);
-        Builder { rules, key, name, missing_key, store, settings, on_verdict, refusals }
-    }
-}
-
-impl<R, K> Builder<R, K> {
-    /// Sets the handling of requests without a key id.
-    #[must_use]
-    pub fn missing_key(mut self, missing_key: MissingKey) -> Self {
-        self.missing_key = missing_key;
-        self
-    }
-
     /// Sets the store, which may be shared: pass an `Arc` of it. `name` separates the buckets of this limiter from those of
     /// others in the store. Limiters with one name and one store share their buckets.
     #[must_use]
     pub fn store(self, name: impl Into<Arc<str>>, store: impl Store + 'static) -> Self {
         self.shared_store(name, Arc::new(store))
-    }
-
-    /// Sets a store of any type, as [`store`](Self::store).
-    #[must_use]
-    pub fn shared_store(mut self, name: impl Into<Arc<str>>, store: Arc<dyn Store>) -> Self {
-        self.name = name.into();
-        self.store = Some(store);
-        self
     }
 
     /// Sets the cost of a request.
@@ -180,13 +107,6 @@ impl<R, K> Builder<R, K> {
         self
     }
 
-    /// Sets the status of denials.
-    #[must_use]
-    pub fn status(mut self, status: StatusCode) -> Self {
-        self.settings.status = status;
-        self
-    }
-
     /// Sets the rate limit headers.
     #[must_use]
     pub fn headers(mut self, headers: HeaderNames) -> Self {
@@ -200,33 +120,6 @@ impl<R, K> Builder<R, K> {
         self.on_verdict = Some(Arc::new(hook));
         self
     }
-
-    /// Makes the response to every refused request by `respond`: 429, 403 and 503. The limiter adds its header fields, such as
-    /// `Retry-After`, unless the response has them. Clients of gRPC get an error of gRPC instead, unless
-    /// [`error_format`](Self::error_format) is [`ErrorFormat::Http`].
-    #[must_use]
-    pub fn on_refusal<F, B>(mut self, respond: F) -> Self
-    where
-        F: Fn(&Refusal) -> Response<B> + Send + Sync + 'static,
-        B: Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
-    {
-        self.refusals.respond_with(respond);
-        self
-    }
-
-    /// Sets the format of refusals for clients of gRPC.
-    #[must_use]
-    pub fn error_format(mut self, format: ErrorFormat) -> Self {
-        self.settings.error_format = format;
-        self
-    }
-
-    /// Sets the body of refusals.
-    #[must_use]
-    pub fn error_body(mut self, error_body: ErrorBody) -> Self {
-        self.settings.error_body = error_body;
-        self
-    }
 }
 
 impl Builder<Vec<Rule>, KeyResolver> {
@@ -238,11 +131,10 @@ impl Builder<Vec<Rule>, KeyResolver> {
         if self.rules.is_empty() {
             return Err(BuildError::NoRules);
         }
-        let key_resolver = match self.missing_key {
-            MissingKey::Share => self.key.clone().or_shared(),
-            MissingKey::Allow | MissingKey::Deny => self.key.clone(),
-        };
-        let (base, cost, is_single) = (Arc::clone(&self.name), self.settings.cost.clone(), self.rules.len() == 1);
+        let builder = self.share_missing_keys();
+        let (base, cost, is_single) =
+            (Arc::clone(&builder.name), builder.settings.cost.clone(), builder.rules.len() == 1);
+        let key_resolver = builder.key.clone();
         let limit = |(at, rule)| {
             let name = if is_single { Arc::clone(&base) } else { format!("{base}#{at}").into() };
             Limit {
@@ -255,11 +147,9 @@ impl Builder<Vec<Rule>, KeyResolver> {
                 condition: None,
             }
         };
-        self.with(|rules, _| {
-            let default = rules.into_iter().enumerate().map(limit).collect();
-            (RuleSets { default, plans: None }, key_resolver.clone())
-        })
-        .build()
+        let sets =
+            |rules: Vec<_>| RuleSets { default: rules.into_iter().enumerate().map(limit).collect(), plans: None };
+        builder.with(|rules, key| (sets(rules), key)).build()
     }
 }
 
@@ -270,23 +160,14 @@ impl Builder<RuleSets, KeyResolver> {
     /// # Errors
     /// A set has more rules than [`MAX_CHECKS`], or a key resolver lacks a verifier of tokens.
     pub fn build(self) -> Result<RequestRateLimiterLayer, BuildError> {
-        let Self { rules, key, name, missing_key, store, mut settings, on_verdict, mut refusals } = self;
-        if rules.longest() > MAX_CHECKS {
-            return Err(BuildError::TooManyRules(rules.longest()));
+        if self.rules.longest() > MAX_CHECKS {
+            return Err(BuildError::TooManyRules(self.rules.longest()));
         }
-        #[cfg(feature = "jwt")]
-        if let Some(key) = rules.rules().map(|limit| &limit.key_resolver).chain([&key]).find(|key| key.needs_verifier())
-        {
-            return Err(BuildError::NeedsVerifier(key.to_string()));
-        }
-        settings.key_resolver = key;
-        settings.deny_empty_key = missing_key != MissingKey::Allow;
-        refusals.set_format(settings.error_format);
+        let builder = self.complete(RuleSets::key_resolvers)?;
+        let LimiterBuilder { rules, name, store, settings, on_verdict, refusals, .. } = builder;
         let store = store.unwrap_or_else(|| Arc::new(MemoryStore::new(DEFAULT_KEYS)));
         let mut limiter = Limiter::new(&name, rules, settings, store);
         limiter.on_verdict = on_verdict;
         Ok(RequestRateLimiterLayer::new(limiter, refusals))
     }
 }
-
-crate::opaque_debug!(Builder<R, K>);

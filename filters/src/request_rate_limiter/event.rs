@@ -1,7 +1,5 @@
 //! Events of a limiter, for metrics.
 
-use std::sync::Arc;
-
 use http::Request;
 
 use super::check_set::{CheckSet, Stages};
@@ -49,7 +47,7 @@ tollgate_limiter::labelled! {
 }
 
 /// Hook for events, called before the request is forwarded.
-pub(super) type OnVerdict = Arc<dyn Fn(&VerdictEvent<'_>) + Send + Sync>;
+pub(super) type OnVerdict = dyn Fn(&VerdictEvent<'_>) + Send + Sync;
 
 /// Verdict on a rule, as [`VerdictEvent`] without the key.
 struct RuleEvent<'a> {

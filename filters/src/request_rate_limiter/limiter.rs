@@ -33,7 +33,7 @@ pub(super) struct Limiter {
     /// Format of refusals for clients of RPC protocols.
     pub(super) error_format: ErrorFormat,
     pub(super) would_deny_header: bool,
-    pub(super) on_verdict: Option<OnVerdict>,
+    pub(super) on_verdict: Option<Arc<OnVerdict>>,
 }
 
 /// Rule sets by plan.

@@ -8,13 +8,16 @@ use http::StatusCode;
 use super::access::AccessList;
 use super::cost::Cost;
 use super::enforcement::Enforcement;
+use super::event::OnVerdict;
 use crate::context::Condition;
 use crate::headers::HeaderNames;
 use crate::key_resolver::KeyResolver;
+use crate::limiter_builder::{LimiterSettings, SharedSettings};
 use crate::refusal::ErrorFormat;
 use crate::reply::ErrorBody;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
+use tollgate_limiter::store::Store;
 
 /// Settings of a limiter. `Default` is Spring's, with a problem body.
 #[derive(Clone, Debug)]
@@ -77,6 +80,16 @@ impl Default for Settings {
             block_status: StatusCode::FORBIDDEN,
             on_limit: OnLimit::default(),
         }
+    }
+}
+
+impl LimiterSettings for Settings {
+    type Store = dyn Store;
+    type OnVerdict = OnVerdict;
+
+    fn shared(&mut self) -> SharedSettings<'_> {
+        let Self { key_resolver, deny_empty_key, status, error_body, error_format, .. } = self;
+        SharedSettings { key_resolver, deny_empty_key, status, error_body, error_format }
     }
 }
 
@@ -143,6 +156,15 @@ impl RuleSets {
     pub(super) fn longest(&self) -> usize {
         let plans = self.plans.iter().flat_map(|plans| &plans.sets).map(|(_, limits)| limits.len());
         plans.fold(self.default.len(), usize::max)
+    }
+
+    /// Returns the key resolvers of the rules, and that of plans.
+    pub(super) fn key_resolvers(&self) -> Vec<&KeyResolver> {
+        let of_plans = match self.plans.as_ref().map(|plans| &plans.resolver) {
+            Some(PlanResolver::Request(key)) => Some(key),
+            Some(PlanResolver::Table(_) | PlanResolver::Source(_)) | None => None,
+        };
+        self.rules().map(|limit| &limit.key_resolver).chain(of_plans).collect()
     }
 
     /// Returns every rule: those of the default set, then those of the plans in their order.

@@ -97,7 +97,6 @@
 //! [`LocalReply`]: crate::context::LocalReply
 
 mod access;
-mod build_error;
 mod builder;
 mod check_set;
 mod cost;
@@ -114,7 +113,6 @@ mod rule_set;
 mod settlement;
 
 pub use self::access::{AccessList, IdentityCheck};
-pub use self::build_error::BuildError;
 pub use self::builder::Builder;
 pub use self::cost::{Cost, CostSource};
 pub use self::enforcement::Enforcement;
@@ -123,4 +121,5 @@ pub use self::layer::{RequestRateLimiter, RequestRateLimiterLayer};
 pub use self::limits::{Limit, OnLimit, PlanResolver, Plans, RuleSets, Settings};
 pub use self::settlement::{Metered, RequestMeter, ResponseMeter};
 pub use crate::key_resolver::MissingKey;
+pub use crate::limiter_builder::BuildError;
 pub use crate::reply::{ErrorBody, Template, TemplateError};

@@ -1,14 +1,18 @@
 //! `RequestRateLimiterLayer::builder` and its defaults.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, StatusCode};
+use tollgate_filters::concurrency_limiter::ConcurrencyLimiterLayer;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::key_resolver::KeyResolver;
-use tollgate_filters::request_rate_limiter::{BuildError, Builder, MissingKey, RequestRateLimiterLayer};
+use tollgate_filters::request_rate_limiter::{
+    BuildError, Builder, Cost, Enforcement, Limit, MissingKey, PlanResolver, Plans, RequestRateLimiterLayer, RuleSets,
+};
 use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
 use tollgate_limiter::store::MAX_CHECKS;
 use tollgate_limiter::store::memory::MemoryStore;
@@ -121,11 +125,41 @@ fn a_limiter_that_cannot_apply_every_rule_is_an_error() {
 
 #[test]
 #[cfg(feature = "jwt")]
-fn claims_that_nothing_verifies_are_an_error() {
+fn claims_that_nothing_verifies_are_an_error_of_every_builder() {
     let alone = KeyResolver::parse("jwt:sub").unwrap();
     let parts = KeyResolver::composite(vec![KeyResolver::client_ip(), alone.clone()]);
     for key in [alone, parts] {
-        let name = key.to_string();
-        assert_eq!(keyed(key).build().err(), Some(BuildError::NeedsVerifier(name)));
+        let error = Some(BuildError::NeedsVerifier(key.to_string()));
+        assert_eq!(keyed(key.clone()).build().err(), error);
+        for missing_key in [MissingKey::Share, MissingKey::Allow, MissingKey::Deny] {
+            let slots = ConcurrencyLimiterLayer::builder().limit(1).key(key.clone()).missing_key(missing_key);
+            assert_eq!(slots.build().err(), error, "{missing_key:?}");
+        }
+        let limit = |key_resolver| Limit {
+            name: "r".into(),
+            scope: "r".into(),
+            rule: two_an_hour(),
+            key_resolver,
+            cost: Cost::default(),
+            enforcement: Enforcement::FULL,
+            condition: None,
+        };
+        let plans =
+            |resolver, key| Some(Plans { resolver, sets: vec![("gold".into(), vec![limit(key)])], default: None });
+        let by_address = KeyResolver::client_ip;
+        let none_known = || PlanResolver::Table(HashMap::new());
+        for (place, sets, of_limiter) in [
+            ("limiter", RuleSets::single(limit(by_address())), key.clone()),
+            ("rule", RuleSets::single(limit(key.clone())), by_address()),
+            ("rule of a plan", RuleSets { default: Vec::new(), plans: plans(none_known(), key.clone()) }, by_address()),
+            (
+                "plan",
+                RuleSets { default: Vec::new(), plans: plans(PlanResolver::Request(key.clone()), by_address()) },
+                by_address(),
+            ),
+        ] {
+            let built = RequestRateLimiterLayer::builder().rule_sets(sets).key(of_limiter).build();
+            assert_eq!(built.err(), error, "{place}");
+        }
     }
 }
