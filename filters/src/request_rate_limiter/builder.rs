@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::cost::Cost;
 use super::enforcement::Enforcement;
-use super::event::VerdictEvent;
+use super::event::{OnVerdict, VerdictEvent};
 use super::layer::RequestRateLimiterLayer;
 use super::limiter::Limiter;
 use super::limits::{Limit, RuleSets, Settings};
 use crate::headers::HeaderNames;
 use crate::key_resolver::KeyResolver;
-use crate::limiter_builder::{BuildError, LimiterBuilder};
+use crate::limiter_builder::{BuildError, LimiterBuilder, LimiterSettings, SharedSettings};
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::memory::MemoryStore;
 use tollgate_limiter::store::{MAX_CHECKS, Store};
@@ -51,6 +51,16 @@ use tollgate_limiter::store::{MAX_CHECKS, Store};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub type Builder<R = (), K = ()> = LimiterBuilder<Settings, R, K>;
+
+impl LimiterSettings for Settings {
+    type Store = dyn Store;
+    type OnVerdict = OnVerdict;
+
+    fn shared(&mut self) -> SharedSettings<'_> {
+        let Self { key_resolver, deny_empty_key, status, error_body, error_format, .. } = self;
+        SharedSettings { key_resolver, deny_empty_key, status, error_body, error_format }
+    }
+}
 
 /// Capacity in keys of the default store.
 const DEFAULT_KEYS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(999_999);

@@ -8,16 +8,13 @@ use http::StatusCode;
 use super::access::AccessList;
 use super::cost::Cost;
 use super::enforcement::Enforcement;
-use super::event::OnVerdict;
 use crate::context::Condition;
 use crate::headers::HeaderNames;
 use crate::key_resolver::KeyResolver;
-use crate::limiter_builder::{LimiterSettings, SharedSettings};
 use crate::refusal::ErrorFormat;
 use crate::reply::ErrorBody;
 use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::rule::Rule;
-use tollgate_limiter::store::Store;
 
 /// Settings of a limiter. `Default` is Spring's, with a problem body.
 #[derive(Clone, Debug)]
@@ -80,16 +77,6 @@ impl Default for Settings {
             block_status: StatusCode::FORBIDDEN,
             on_limit: OnLimit::default(),
         }
-    }
-}
-
-impl LimiterSettings for Settings {
-    type Store = dyn Store;
-    type OnVerdict = OnVerdict;
-
-    fn shared(&mut self) -> SharedSettings<'_> {
-        let Self { key_resolver, deny_empty_key, status, error_body, error_format, .. } = self;
-        SharedSettings { key_resolver, deny_empty_key, status, error_body, error_format }
     }
 }
 
