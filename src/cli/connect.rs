@@ -17,7 +17,7 @@ use tokio::time::{Instant, timeout_at};
 use tollgate_config::KeySource;
 use tollgate_config::{
     Atomicity, Config, Diagnostics, DnsQuery, EndpointSource, Http2, HttpClient, RateLimiter, Registry, Route, Scheme,
-    Target, Tls,
+    Target, Tls, redis_keys,
 };
 use tollgate_discovery::dns;
 use tollgate_limiter::store::redis::{HostPort, ProbeFailure, StoreError};
@@ -78,10 +78,18 @@ async fn redis_problems(config: &Config) -> Vec<Problem> {
         let ProbeFailure { server, reason, command, detail } = failure;
         let during = command.map_or(String::new(), |command| format!(" refuses `{command}`"));
         let named = if server.port == 0 { server.host.clone() } else { server.to_string() };
-        let help = Some(reason.to_string()).filter(|_| !matches!(reason, StoreError::Disconnected | StoreError::Other));
+        let help = remedy(reason);
         Problem { message: format!("redis at `{named}`{during}: {detail}"), help, host: server.host, port: server.port }
     };
     redis.settings.probe(runs_scripts).await.into_iter().map(problem).collect()
+}
+
+/// Returns the remedy for `reason`, with the keys to look at.
+fn remedy(reason: StoreError) -> Option<String> {
+    if matches!(reason, StoreError::Disconnected | StoreError::Other) {
+        return None;
+    }
+    Some(redis_keys(reason).map_or_else(|| reason.to_string(), |keys| format!("{reason} ({keys})")))
 }
 
 async fn http_problems(config: &Config, deadline: Instant) -> Vec<Problem> {

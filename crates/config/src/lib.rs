@@ -71,3 +71,4 @@ pub use crate::source::command_line::CommandLine;
 pub use crate::source::files::LoadError;
 pub use crate::spec::Audience;
 pub use crate::spec::argument_types::{Status, time_with_unit};
+pub use crate::spec::keys::{redis_keys, with_keys};

@@ -27,7 +27,7 @@ impl<K> Builder<(), K> {
     /// Sets the concurrent requests per key.
     #[must_use]
     pub fn limit(self, limit: u64) -> Builder<Result<Concurrency, ConcurrencyError>, K> {
-        let rule = Concurrency::new(limit, Concurrency::TTL, None);
+        let rule = Concurrency::new(limit);
         self.with(|(), key| (rule, key))
     }
 

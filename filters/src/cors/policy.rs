@@ -41,10 +41,10 @@ pub struct Settings {
 #[non_exhaustive]
 pub enum PolicyError {
     /// `*` and credentials, which browsers reject.
-    #[error("credentials cannot be allowed for every origin: `*` and `allow-credentials` exclude each other")]
+    #[error("credentials cannot be allowed for every origin: `*` and `allow_credentials` exclude each other")]
     CredentialsForAnyOrigin,
     /// `*` and a private network, which browsers reject.
-    #[error("a private network cannot be open to every origin: `*` and `allow-private-network` exclude each other")]
+    #[error("a private network cannot be open to every origin: `*` and `allow_private_network` exclude each other")]
     PrivateNetworkForAnyOrigin,
     /// An invalid header name.
     #[error("`{0}` is not a header name")]

@@ -27,7 +27,7 @@ use tower::{Layer, Service, ServiceExt, service_fn};
 use crate::support::{Body, hello};
 
 fn rule(limit: u64) -> Concurrency {
-    Concurrency::new(limit, Concurrency::TTL, None).unwrap()
+    Concurrency::new(limit).unwrap()
 }
 
 fn settings() -> Settings {

@@ -52,7 +52,14 @@ impl Store for Deferred {
 type Calls = Arc<Mutex<Vec<u64>>>;
 
 fn rule() -> Rule {
-    Rule::LeakyBucket(LeakyBucket::new(10, Duration::from_secs(1), Duration::from_secs(1), 3).unwrap())
+    Rule::LeakyBucket(
+        LeakyBucket::new(10, Duration::from_secs(1))
+            .unwrap()
+            .with_max_wait(Duration::from_secs(1))
+            .unwrap()
+            .with_max_queue(3)
+            .unwrap(),
+    )
 }
 
 fn stores() -> [(Arc<dyn Store>, Arc<MemoryStore>); 2] {

@@ -43,8 +43,16 @@ async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
 async fn two_gateways_share_one_queue_and_a_cancelled_request_frees_its_slot() {
     let server = RedisServer::start_with(&[]);
     let interval = Duration::from_millis(40);
-    let paced =
-        |interval, places| Rule::LeakyBucket(LeakyBucket::new(1, interval, Duration::from_secs(600), places).unwrap());
+    let paced = |interval, places| {
+        Rule::LeakyBucket(
+            LeakyBucket::new(1, interval)
+                .unwrap()
+                .with_max_wait(Duration::from_secs(600))
+                .unwrap()
+                .with_max_queue(places)
+                .unwrap(),
+        )
+    };
     let calls = Arc::new(Mutex::new(Vec::new()));
     let gateways = [connected_store(&server).await, connected_store(&server).await];
     let send = |gateway: usize, scope: &str, rule: Rule| {

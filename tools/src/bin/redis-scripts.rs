@@ -128,7 +128,10 @@ fn designs() -> Result<Vec<Design>, ToolError> {
     let window = Rule::FixedWindow(FixedWindow::new(1_000_000, hour, Align::First).map_err(ToolError::design)?);
     let log = |limit| SlidingWindowLog::new(limit, hour).map(Rule::SlidingWindowLog).map_err(ToolError::design);
     let counter = Rule::SlidingWindowCounter(SlidingWindowCounter::new(1_000_000, hour).map_err(ToolError::design)?);
-    let pace = LeakyBucket::new(1_000, Duration::from_secs(1), hour, 1_000_000).map_err(ToolError::design)?;
+    let pace = LeakyBucket::new(1_000, Duration::from_secs(1))
+        .and_then(|pace| pace.with_max_wait(hour))
+        .and_then(|pace| pace.with_max_queue(1_000_000))
+        .map_err(ToolError::design)?;
     let quota = Rule::Quota(Quota::new(1_000_000).map_err(ToolError::design)?);
     let design = |name, rules: &[&Rule], cost| Design {
         name,

@@ -136,7 +136,7 @@ pub(crate) fn sliding_window_counter() -> Drawn {
 
 pub(crate) fn leaky_bucket() -> Drawn {
     let end_ms = 14_400;
-    let rule = LeakyBucket::new(2, Duration::from_secs(1), Duration::from_secs(3), 4)?;
+    let rule = LeakyBucket::new(2, Duration::from_secs(1))?.with_max_wait(Duration::from_secs(3))?.with_max_queue(4)?;
     let arrivals = [burst(1_000, 7), burst(2_500, 7), steady(6_000, 11_000, 400)].concat();
     let trace = run(&Rule::LeakyBucket(rule), &arrivals, end_ms)?;
     let mut chart = Chart::new(
@@ -190,7 +190,10 @@ pub(crate) fn compare() -> Drawn {
         ("fixed-window, align: clock", Rule::FixedWindow(FixedWindow::new(10, WINDOW, Align::Clock)?)),
         ("sliding-window-log", Rule::SlidingWindowLog(SlidingWindowLog::new(10, WINDOW)?)),
         ("sliding-window-counter", Rule::SlidingWindowCounter(SlidingWindowCounter::new(10, WINDOW)?)),
-        ("leaky-bucket: 1 per second, 9 may wait", Rule::LeakyBucket(LeakyBucket::new(10, WINDOW, WINDOW, 9)?)),
+        (
+            "leaky-bucket: 1 per second, 9 may wait",
+            Rule::LeakyBucket(LeakyBucket::new(10, WINDOW)?.with_max_wait(WINDOW)?.with_max_queue(9)?),
+        ),
     ];
     let mut chart = Chart::new(
         "The same requests under each limiter with 10 per 10 seconds",

@@ -18,6 +18,7 @@ use crate::rate_limiter::users::warn_of_key;
 use crate::rate_limiter::value_enums::{ErrorBodyWord, OnStoreFailureWord};
 use crate::sections::server::ErrorFormatWord;
 use crate::spec::argument_types::{Count, FieldName, Status, TimeArgument};
+use crate::spec::keys::with_keys;
 #[cfg(test)]
 use crate::spec::schema::arguments;
 use crate::spec::single_values::refusal;
@@ -95,14 +96,15 @@ fn rule(args: &ConcurrencyLimiterArgs, at: Span, diagnostics: &mut Diagnostics) 
     };
     let ttl = args.lease.optional()?.map_or(Concurrency::TTL, |ttl| ttl.time);
     let renewal_span = args.renew_every.map(|every| every.span);
-    let rule = Concurrency::new(limit.value.0, ttl, args.renew_every.map(|every| every.value.time));
+    let rule = Concurrency::new(limit.value.0).and_then(|rule| rule.with_ttl(ttl));
+    let rule = rule.and_then(|rule| args.renew_every.map_or(Ok(rule), |every| rule.with_renewal(every.value.time)));
     let rule = rule.map_err(|error| {
         let span = match error {
             ConcurrencyError::TtlOutOfRange => args.lease.span(),
             ConcurrencyError::RenewedTooLate => renewal_span,
             _ => Some(limit.span),
         };
-        diagnostics.error(span.unwrap_or(at), error.to_string()).reported()
+        diagnostics.error(span.unwrap_or(at), with_keys(&error)).reported()
     })?;
     if rule.renew_every() > ttl / 2 {
         diagnostics

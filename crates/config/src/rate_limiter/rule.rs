@@ -13,6 +13,7 @@ use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::RuleArgs;
 use crate::rate_limiter::value_enums::{Align, CalendarWord, RefillWord, Window};
 use crate::spec::argument_types::{MAX_COUNT, Rate, TimeArgument};
+use crate::spec::keys::{key_of, with_keys};
 use crate::spec::rejection::Rejection;
 use crate::yaml::Span;
 
@@ -39,10 +40,10 @@ pub(super) fn rule(args: &RuleArgs, at: Span, diagnostics: &mut Diagnostics) -> 
     };
     rule.map_err(|rejection| {
         rejection.reported(|error| {
-            let is_wrong =
-                |field: &str| field == error.field() || field.strip_prefix("replenish-") == Some(error.field());
+            let wrong = key_of(error.field());
+            let is_wrong = |field: &str| field == wrong || field.strip_prefix("replenish-") == Some(wrong);
             let wrong_field = args.fields_of_file().find(|(field, _)| is_wrong(field));
-            diagnostics.error(wrong_field.map_or(at, |(_, span)| span), error.to_string()).reported()
+            diagnostics.error(wrong_field.map_or(at, |(_, span)| span), with_keys(error)).reported()
         })
     })
 }
@@ -218,10 +219,10 @@ impl Reader<'_> {
         let example = "args: {algorithm: leaky-bucket, rate: 10, max-wait: 1s, key-resolver: ip}";
         let Rate { tokens: rate, periods } = self.needed(args.rate.optional()?, "rate", example, diagnostics)?;
         let period = period?.saturating_mul(periods);
-        let max_wait = args.max_wait.optional()?.map_or(Duration::from_secs(1), |wait| wait.time);
+        let max_wait = args.max_wait.optional()?.map_or(LeakyBucket::MAX_WAIT, |wait| wait.time);
         let max_queue = args.max_queue.optional()?.map_or(MAX_COUNT, |queue| queue.0);
         let warm_up = args.warm_up.optional()?.map(|time| time.time).unwrap_or_default();
-        Ok(LeakyBucket::new(rate, period, max_wait, max_queue)?.warm_up(warm_up)?)
+        Ok(LeakyBucket::new(rate, period)?.with_max_wait(max_wait)?.with_max_queue(max_queue)?.with_warm_up(warm_up)?)
     }
 
     fn quota(&self, diagnostics: &mut Diagnostics) -> Read<Quota> {

@@ -13,6 +13,7 @@ use crate::de::subtree::Subtree;
 use crate::de::units::Seconds;
 use crate::de::{self, canonical};
 use crate::diagnostics::{Diagnostics, reasons};
+use crate::spec::keys::with_keys;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// CORS policy of a route.
@@ -107,7 +108,7 @@ pub(crate) fn policy(raw: &RawCors, at: Span, diagnostics: &mut Diagnostics) -> 
             .help("`allowed-origins: [\"https://example.com\"]`, or `\"*\"` for every one");
     }
     let complain = |error: PolicyError| {
-        let message = reasons(&error);
+        let message = with_keys(&reasons(&error));
         let quoted_place = |list: &Option<Vec<Spanned<String>>>| {
             list.iter().flatten().find(|text| message.contains(&format!("`{}`", text.value))).map(|text| text.span)
         };

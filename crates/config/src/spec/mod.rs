@@ -5,6 +5,7 @@
 
 pub(crate) mod argument_types;
 pub(crate) mod definition;
+pub(crate) mod keys;
 mod masked;
 pub(crate) mod parse;
 pub(crate) mod rejection;

@@ -35,7 +35,12 @@ fn bucket() -> TokenBucket {
 
 /// Interval short enough that no request is denied. Waits are ignored, since the benchmark measures decisions.
 fn leaky_bucket() -> LeakyBucket {
-    LeakyBucket::new(1_000_000, Duration::from_secs(1), HOUR, 1_000_000_000_000).unwrap()
+    LeakyBucket::new(1_000_000, Duration::from_secs(1))
+        .unwrap()
+        .with_max_wait(HOUR)
+        .unwrap()
+        .with_max_queue(1_000_000_000_000)
+        .unwrap()
 }
 
 const HOUR: Duration = Duration::from_secs(3_600);

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn memory(limit: u64) -> MemorySlots {
-        let rule = Concurrency::new(limit, Duration::from_secs(1), None).unwrap();
+        let rule = Concurrency::new(limit).unwrap().with_ttl(Duration::from_secs(1)).unwrap();
         MemorySlots::new(Arc::default(), rule, Arc::default())
     }
 

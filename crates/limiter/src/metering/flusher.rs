@@ -30,6 +30,7 @@ use super::batch::{self, Batch, Delta, DeltaOutcome, REQUEST_COUNTER, RESEND_FOR
 use super::ledger::Ledger;
 use crate::store::redis::{
     Breakers, Operation, RedisClient, RedisSettings, RedisSettingsError, RedisStats, StoreError, Unanswered, jittered,
+    no_advice,
 };
 
 /// Largest number of hashes per pipeline, so that Redis replies in a fraction of the timeout.
@@ -130,6 +131,7 @@ impl Flusher {
                 &settings,
                 &Breakers::silent(),
                 Arc::clone(&self.stats),
+                no_advice,
             )
         });
         self.client = client.transpose()?;

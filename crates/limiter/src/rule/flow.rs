@@ -69,7 +69,7 @@ impl Flow {
         while !fits(per_tick, units) {
             let too_fast = per_tick > u128::from(u32::MAX);
             match units {
-                1 if too_fast => return Err(RuleError::TooLarge { field: "replenish-rate", max: u32::MAX.into() }),
+                1 if too_fast => return Err(RuleError::TooLarge { field: "replenish_rate", max: u32::MAX.into() }),
                 // Rounds the rate down, by less than a billionth.
                 _ if too_fast => (per_tick, units) = (per_tick / 2, units.div_ceil(2)),
                 1 => (per_tick, tick_us) = (per_tick * 10, tick_us * 10),
@@ -88,7 +88,7 @@ impl Flow {
     /// of a step fit into 32 bits: 1 µs for most periods below an hour, 100 µs for 10 tokens a day.
     pub(super) fn in_steps(rate: u64, period_us: u64, burst: u64) -> Result<Self, RuleError> {
         let per_tick =
-            u32::try_from(rate).map_err(|_| RuleError::TooLarge { field: "replenish-rate", max: u32::MAX.into() })?;
+            u32::try_from(rate).map_err(|_| RuleError::TooLarge { field: "replenish_rate", max: u32::MAX.into() })?;
         if u128::from(burst.div_ceil(rate).max(1)) * u128::from(period_us) > FILLS_IN_STEPS_WITHIN_US.into() {
             return Err(RuleError::StepsTooSlowly);
         }

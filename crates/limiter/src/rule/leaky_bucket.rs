@@ -50,20 +50,21 @@ pub(crate) struct WarmUp {
 }
 
 impl LeakyBucket {
-    /// Creates a rule of `rate` turns per `period`. At most `max_queue` requests of a key wait, for at most `max_wait`;
-    /// if either is 0, requests are admitted or denied without waiting.
+    /// Longest wait for a turn by default.
+    pub const MAX_WAIT: Duration = Duration::from_secs(1);
+
+    /// Creates a rule of `rate` turns per `period`. Requests wait for at most [`MAX_WAIT`](Self::MAX_WAIT), in a queue of any length.
     ///
     /// The interval between turns is `period / rate`, rounded up to a whole microsecond.
     ///
     /// # Errors
     /// Fails if `rate` is 0, if rounding would slow it by more than 1 %, or if a number is out of range.
-    pub fn new(rate: u64, period: Duration, max_wait: Duration, max_queue: u64) -> Result<Self, RuleError> {
+    pub fn new(rate: u64, period: Duration) -> Result<Self, RuleError> {
         let period_us = micros("period", period)?;
         if rate == 0 {
             return Err(RuleError::Zero("rate"));
         }
         at_most("rate", rate, MAX_SAFE_INTEGER)?;
-        at_most("max-queue", max_queue, MAX_SAFE_INTEGER)?;
         let interval_us = period_us.div_ceil(rate);
         let rounded_by = u128::from(interval_us) * u128::from(rate) - u128::from(period_us);
         if rounded_by * 100 > period_us.into() {
@@ -72,17 +73,33 @@ impl LeakyBucket {
         if interval_us > LONGEST_US {
             return Err(RuleError::TooLong("period"));
         }
-        let max_wait_us = at_most_ten_years("max-wait", max_wait)?;
+        let (max_wait_us, max_queue) = (Self::MAX_WAIT.as_micros() as u64, MAX_SAFE_INTEGER);
         Ok(Self { rate, period_us, interval_us, max_wait_us, max_queue, warm_up_us: 0 })
     }
 
-    /// Adds a warm-up: an idle key starts at a third of the rate and reaches the full rate after `warm_up` of traffic,
+    /// Sets the longest wait for a turn. With 0, requests are admitted or denied without waiting.
+    ///
+    /// # Errors
+    /// Fails if `max_wait` is above ten years.
+    pub fn with_max_wait(self, max_wait: Duration) -> Result<Self, RuleError> {
+        Ok(Self { max_wait_us: at_most_ten_years("max_wait", max_wait)?, ..self })
+    }
+
+    /// Sets the largest number of queued requests per key. With 0, requests are admitted or denied without waiting.
+    ///
+    /// # Errors
+    /// Fails if `max_queue` is above [`MAX_SAFE_INTEGER`].
+    pub fn with_max_queue(self, max_queue: u64) -> Result<Self, RuleError> {
+        Ok(Self { max_queue: at_most("max_queue", max_queue, MAX_SAFE_INTEGER)?, ..self })
+    }
+
+    /// Sets a warm-up: an idle key starts at a third of the rate and reaches the full rate after `warm_up` of traffic,
     /// as in Guava's `SmoothWarmingUp`. A `warm_up` of 0 disables it.
     ///
     /// # Errors
     /// Fails if `warm_up` is above ten years.
-    pub fn warm_up(self, warm_up: Duration) -> Result<Self, RuleError> {
-        Ok(Self { warm_up_us: at_most_ten_years("warm-up", warm_up)?, ..self })
+    pub fn with_warm_up(self, warm_up: Duration) -> Result<Self, RuleError> {
+        Ok(Self { warm_up_us: at_most_ten_years("warm_up", warm_up)?, ..self })
     }
 
     /// Returns the turns per [`period`](Self::period).
@@ -117,13 +134,13 @@ impl LeakyBucket {
 
     /// Returns the time in which an idle key reaches the full rate; 0 without a warm-up.
     #[must_use]
-    pub fn warm_up_time(&self) -> Duration {
+    pub fn warm_up(&self) -> Duration {
         Duration::from_micros(self.warm_up_us)
     }
 
     /// Returns the number of requests that can be admitted at one time: the current turn and the usable queue places.
     ///
-    /// `max-wait` may allow fewer places than `max-queue`.
+    /// `max_wait` may allow fewer places than `max_queue`.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.max_delay_us() / self.interval_us + 1
@@ -170,8 +187,8 @@ impl RuleSettings for LeakyBucket {
     fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         let (rate, period) = (changes.count("rate", self.rate), changes.time("period", self.period()));
         let max_wait = changes.time("max-wait", self.max_wait());
-        let changed = Self::new(rate, period, max_wait, changes.count("max-queue", self.max_queue))?;
-        changed.warm_up(self.warm_up_time())
+        let max_queue = changes.count("max-queue", self.max_queue);
+        Self::new(rate, period)?.with_max_wait(max_wait)?.with_max_queue(max_queue)?.with_warm_up(self.warm_up())
     }
 
     #[cfg(feature = "redis")]
@@ -199,7 +216,11 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn leaky_bucket(rate: u64, max_wait_ms: u64, max_queue: u64) -> Result<LeakyBucket, RuleError> {
-        LeakyBucket::new(rate, SECOND, Duration::from_millis(max_wait_ms), max_queue)
+        LeakyBucket::new(rate, SECOND)
+            .unwrap()
+            .with_max_wait(Duration::from_millis(max_wait_ms))
+            .unwrap()
+            .with_max_queue(max_queue)
     }
 
     #[test]
@@ -210,7 +231,12 @@ mod tests {
         assert_eq!(interval(9_901), Ok(101), "101.0 µs");
         assert_eq!(interval(700_000), Err(RuleError::RateTooHigh), "1.4 µs would become 2");
         assert_eq!(interval(2_000_000), Err(RuleError::RateTooHigh));
-        let daily = LeakyBucket::new(1, Duration::from_secs(86_400), SECOND, 1).unwrap();
+        let daily = LeakyBucket::new(1, Duration::from_secs(86_400))
+            .unwrap()
+            .with_max_wait(SECOND)
+            .unwrap()
+            .with_max_queue(1)
+            .unwrap();
         assert_eq!(daily.interval(), Duration::from_secs(86_400));
     }
 
@@ -227,18 +253,27 @@ mod tests {
         assert_eq!(leaky_bucket(0, 1, 1), Err(RuleError::Zero("rate")));
         assert!(matches!(
             leaky_bucket(1, 1, MAX_SAFE_INTEGER + 1),
-            Err(RuleError::TooLarge { field: "max-queue", .. })
+            Err(RuleError::TooLarge { field: "max_queue", .. })
         ));
-        assert_eq!(LeakyBucket::new(1, Duration::ZERO, SECOND, 1), Err(RuleError::DurationOutOfRange("period")));
-        assert_eq!(LeakyBucket::new(1, long, SECOND, 1), Err(RuleError::TooLong("period")));
-        assert_eq!(LeakyBucket::new(1, SECOND, long, 1), Err(RuleError::TooLong("max-wait")));
-        assert_eq!(leaky_bucket(1, 1, 1).unwrap().warm_up(long), Err(RuleError::TooLong("warm-up")));
+        assert_eq!(
+            LeakyBucket::new(1, Duration::ZERO).unwrap().with_max_wait(SECOND).unwrap().with_max_queue(1),
+            Err(RuleError::DurationOutOfRange("period"))
+        );
+        assert_eq!(
+            LeakyBucket::new(1, long).unwrap().with_max_wait(SECOND).unwrap().with_max_queue(1),
+            Err(RuleError::TooLong("period"))
+        );
+        assert_eq!(
+            LeakyBucket::new(1, SECOND).unwrap().with_max_wait(long).unwrap().with_max_queue(1),
+            Err(RuleError::TooLong("max_wait"))
+        );
+        assert_eq!(leaky_bucket(1, 1, 1).unwrap().with_warm_up(long), Err(RuleError::TooLong("warm_up")));
     }
 
     #[test]
     fn a_warm_up_uses_the_numbers_of_guava() {
         // RateLimiter.create(10, 4 s): permits above 20 cost 100 to 300 ms; 40 is the maximum.
-        let rule = leaky_bucket(10, 0, 0).unwrap().warm_up(Duration::from_secs(4)).unwrap();
+        let rule = leaky_bucket(10, 0, 0).unwrap().with_warm_up(Duration::from_secs(4)).unwrap();
         let curve = rule.warm_up_curve().unwrap();
         assert_eq!((curve.threshold, curve.max_permits, curve.slope), (20.0, 40.0, 10_000.0));
         assert_eq!(curve.cool_down_us, 100_000.0);

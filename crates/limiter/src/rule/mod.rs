@@ -49,7 +49,7 @@ pub enum RuleError {
     /// A number above the largest that is counted exactly.
     #[error("`{field}` must be at most {max}, the largest value that is counted exactly")]
     TooLarge {
-        /// Name of the setting.
+        /// Name of the argument.
         field: &'static str,
         /// Largest valid value.
         max: u64,
@@ -58,15 +58,15 @@ pub enum RuleError {
     #[error("`{0}` must be between 1 microsecond and 285 years")]
     DurationOutOfRange(&'static str),
     /// A bucket that takes more than 30,000 years to fill.
-    #[error("the bucket takes more than 30,000 years to fill: raise `replenish-rate` or lower `burst-capacity`")]
+    #[error("the bucket takes more than 30,000 years to fill: raise `replenish_rate` or lower `burst_capacity`")]
     FillsTooSlowly,
     /// A bucket that refills in steps and takes more than 140 years to fill.
     #[error(
-        "the bucket takes more than 140 years to fill: raise `replenish-rate`, lower `burst-capacity` or shorten `period`"
+        "the bucket takes more than 140 years to fill: raise `replenish_rate`, lower `burst_capacity` or shorten `period`"
     )]
     StepsTooSlowly,
     /// A name that is not in the IANA time zone database.
-    #[error("`time-zone`: unknown time zone `{0}`; write an IANA name such as `Europe/Berlin`, or `UTC`")]
+    #[error("`time_zone`: unknown time zone `{0}`; write an IANA name such as `Europe/Berlin`, or `UTC`")]
     UnknownTimeZone(String),
     /// A rate with an interval between turns that is not close to a whole number of microseconds.
     #[error("`rate` is too high: rounding the interval to whole microseconds would slow it by more than 1 %")]
@@ -77,7 +77,7 @@ pub enum RuleError {
 }
 
 impl RuleError {
-    /// Returns the name of the setting to change.
+    /// Returns the name of the argument to change.
     #[must_use]
     pub fn field(&self) -> &'static str {
         match self {
@@ -85,8 +85,8 @@ impl RuleError {
             | Self::TooLarge { field, .. }
             | Self::DurationOutOfRange(field)
             | Self::TooLong(field) => field,
-            Self::FillsTooSlowly | Self::StepsTooSlowly => "replenish-rate",
-            Self::UnknownTimeZone(_) => "time-zone",
+            Self::FillsTooSlowly | Self::StepsTooSlowly => "replenish_rate",
+            Self::UnknownTimeZone(_) => "time_zone",
             Self::RateTooHigh => "rate",
         }
     }

@@ -23,7 +23,15 @@ pub(crate) fn samples() -> Vec<Rule> {
         FixedWindow::on_calendar(5, month()).unwrap().into(),
         SlidingWindowLog::new(5, minute).unwrap().into(),
         SlidingWindowCounter::new(5, minute).unwrap().into(),
-        LeakyBucket::new(3, minute, minute, 9).unwrap().warm_up(minute).unwrap().into(),
+        LeakyBucket::new(3, minute)
+            .unwrap()
+            .with_max_wait(minute)
+            .unwrap()
+            .with_max_queue(9)
+            .unwrap()
+            .with_warm_up(minute)
+            .unwrap()
+            .into(),
         Quota::new(5).unwrap().into(),
         Quota::resetting(5, month()).unwrap().into(),
     ];

@@ -57,10 +57,10 @@ impl TokenBucket {
     pub fn new(replenish_rate: u64, period: Duration, burst_capacity: u64) -> Result<Self, RuleError> {
         let period_us = micros("period", period)?;
         if replenish_rate == 0 {
-            return Err(RuleError::Zero("replenish-rate"));
+            return Err(RuleError::Zero("replenish_rate"));
         }
-        at_most("replenish-rate", replenish_rate, MAX_SAFE_INTEGER)?;
-        at_most("burst-capacity", burst_capacity, MAX_SAFE_INTEGER)?;
+        at_most("replenish_rate", replenish_rate, MAX_SAFE_INTEGER)?;
+        at_most("burst_capacity", burst_capacity, MAX_SAFE_INTEGER)?;
         let flow = Flow::new(replenish_rate, period_us, burst_capacity)?;
         let capacity = burst_capacity * flow.units;
         Ok(Self { replenish_rate, period_us, burst_capacity, capacity, refill: Refill::Smooth, flow })

@@ -72,7 +72,8 @@ pub use self::connection_settings::{
     Authorities, ClientCertificate, HostPort, KeyStoreFile, Login, RedisSettings, RedisSettingsError, Sentinel,
     Servers, Tls,
 };
-pub use self::error::StoreError;
+pub(crate) use self::error::no_advice;
+pub use self::error::{Advice, StoreError};
 pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;
 pub use self::lock::{LockSettings, LockStats, LockedStore, Retry};

@@ -26,7 +26,7 @@ struct Gateway {
 
 /// Store with `limit` slots per key and slots of `ttl_ms`, renewed after a third of that.
 fn gateway(client: &Arc<RedisClient>, limit: u64, ttl_ms: u64, on_store_failure: OnStoreFailure) -> Gateway {
-    let rule = Concurrency::new(limit, Duration::from_millis(ttl_ms), None).unwrap();
+    let rule = Concurrency::new(limit).unwrap().with_ttl(Duration::from_millis(ttl_ms)).unwrap();
     let (stats, releases) = (Arc::<SlotStats>::default(), Arc::<Releases>::default());
     let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
     let (client, counted) = (Arc::clone(client), Arc::clone(&stats));

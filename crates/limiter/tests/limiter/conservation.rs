@@ -30,7 +30,14 @@ fn daily(limit: u64) -> Vec<Rule> {
         Rule::FixedWindow(FixedWindow::new(limit, day, Align::First).unwrap()),
         Rule::SlidingWindowLog(SlidingWindowLog::new(limit, day).unwrap()),
         Rule::SlidingWindowCounter(SlidingWindowCounter::new(limit, day).unwrap()),
-        Rule::LeakyBucket(LeakyBucket::new(1, day, day * limit as u32, limit - 1).unwrap()),
+        Rule::LeakyBucket(
+            LeakyBucket::new(1, day)
+                .unwrap()
+                .with_max_wait(day * limit as u32)
+                .unwrap()
+                .with_max_queue(limit - 1)
+                .unwrap(),
+        ),
         Rule::Quota(Quota::resetting(limit, Calendar::new(CalendarUnit::Day, "UTC").unwrap()).unwrap()),
     ]);
     for algorithm in Algorithm::ALL {

@@ -45,7 +45,7 @@ fn bucket(rate: u64, burst: u64) -> Rule {
 
 /// One rule of each algorithm; costs can be returned within the hour.
 fn rules() -> Vec<Rule> {
-    let pace = LeakyBucket::new(1, HOUR, Duration::ZERO, 0).unwrap();
+    let pace = LeakyBucket::new(1, HOUR).unwrap().with_max_wait(Duration::ZERO).unwrap().with_max_queue(0).unwrap();
     let mut rules = vec![bucket(4, 4), window(4), Rule::SlidingWindowLog(SlidingWindowLog::new(4, HOUR).unwrap())];
     rules.extend([Rule::LeakyBucket(pace), Rule::Quota(Quota::new(4).unwrap())]);
     rules
@@ -150,7 +150,8 @@ async fn a_returned_turn_can_be_taken() {
     let server = RedisServer::start();
     let [one, other] = [server.connected_client().await, server.connected_client().await];
     let [here, there] = [store(&one, OnStoreFailure::Deny), store(&other, OnStoreFailure::Deny)];
-    let rule = Rule::LeakyBucket(LeakyBucket::new(1, HOUR, HOUR, 1).unwrap());
+    let rule =
+        Rule::LeakyBucket(LeakyBucket::new(1, HOUR).unwrap().with_max_wait(HOUR).unwrap().with_max_queue(1).unwrap());
     let first = ask(&here, &rule, 1).await;
     let second = ask(&here, &rule, 1).await;
     assert!(first.delay.is_zero() && second.delay > Duration::from_secs(3_000), "{second:?}");

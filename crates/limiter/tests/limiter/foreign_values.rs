@@ -51,7 +51,16 @@ fn rules() -> Vec<Rule> {
         Rule::FixedWindow(FixedWindow::new(limit, HOUR, Align::First).unwrap()),
         Rule::SlidingWindowLog(SlidingWindowLog::new(limit, HOUR).unwrap()),
         Rule::SlidingWindowCounter(SlidingWindowCounter::new(limit, HOUR * 876_000).unwrap()),
-        Rule::LeakyBucket(LeakyBucket::new(1, HOUR, HOUR * 10, limit - 1).unwrap().warm_up(HOUR).unwrap()),
+        Rule::LeakyBucket(
+            LeakyBucket::new(1, HOUR)
+                .unwrap()
+                .with_max_wait(HOUR * 10)
+                .unwrap()
+                .with_max_queue(limit - 1)
+                .unwrap()
+                .with_warm_up(HOUR)
+                .unwrap(),
+        ),
         Rule::Quota(Quota::new(limit).unwrap()),
     ]
 }

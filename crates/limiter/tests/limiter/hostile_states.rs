@@ -29,7 +29,7 @@ fn rules() -> Vec<Vec<Rule>> {
     let window = |hours, align| Rule::FixedWindow(FixedWindow::new(LIMIT, HOUR * hours, align).unwrap());
     let on_calendar = |unit| Rule::FixedWindow(FixedWindow::on_calendar(LIMIT, calendar(unit)).unwrap());
     let counter = |days| Rule::SlidingWindowCounter(SlidingWindowCounter::new(LIMIT, HOUR * 24 * days).unwrap());
-    let queue = LeakyBucket::new(1, HOUR, HOUR * 10, LIMIT - 1).unwrap();
+    let queue = LeakyBucket::new(1, HOUR).unwrap().with_max_wait(HOUR * 10).unwrap().with_max_queue(LIMIT - 1).unwrap();
     let quota = |unit| Rule::Quota(Quota::resetting(LIMIT, calendar(unit)).unwrap());
     vec![
         vec![Rule::TokenBucket(bucket(1)), Rule::TokenBucket(bucket(2))],
@@ -38,7 +38,7 @@ fn rules() -> Vec<Vec<Rule>> {
         vec![on_calendar(CalendarUnit::Month), on_calendar(CalendarUnit::Day), window(2, Align::First)],
         vec![counter(90), counter(120)],
         vec![Rule::LeakyBucket(queue.clone())],
-        vec![Rule::LeakyBucket(queue.warm_up(HOUR).unwrap())],
+        vec![Rule::LeakyBucket(queue.with_warm_up(HOUR).unwrap())],
         vec![quota(CalendarUnit::Year), quota(CalendarUnit::Month)],
     ]
 }

@@ -128,7 +128,8 @@ async fn a_closed_idle_connection_of_one_worker_costs_others_no_decision() {
     let breakers = Breakers::default();
     let mut workers = Vec::new();
     for _ in 0..2 {
-        let client = RedisClient::start_counting(&one(server.url(), false), &breakers, Arc::default()).unwrap();
+        let client =
+            RedisClient::start_counting(&one(server.url(), false), &breakers, Arc::default(), |_| None).unwrap();
         assert!(client.wait_connected(PATIENT).await);
         assert_eq!(decide(&client, "k").await, Source::Redis);
         workers.push(client);

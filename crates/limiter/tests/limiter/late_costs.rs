@@ -26,7 +26,9 @@ fn rules() -> Vec<Rule> {
         Rule::FixedWindow(FixedWindow::new(10, WINDOW, Align::Clock).unwrap()),
         Rule::SlidingWindowLog(SlidingWindowLog::new(10, WINDOW).unwrap()),
         Rule::SlidingWindowCounter(SlidingWindowCounter::new(10, WINDOW).unwrap()),
-        Rule::LeakyBucket(LeakyBucket::new(10, WINDOW, WINDOW, 9).unwrap()),
+        Rule::LeakyBucket(
+            LeakyBucket::new(10, WINDOW).unwrap().with_max_wait(WINDOW).unwrap().with_max_queue(9).unwrap(),
+        ),
         Rule::FixedWindow(FixedWindow::on_calendar(10, daily()).unwrap()),
         Rule::Quota(Quota::resetting(10, daily()).unwrap()),
     ]

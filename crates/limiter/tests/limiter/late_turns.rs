@@ -100,12 +100,26 @@ fn turns_of_callers_with_any_lead_never_overlap() {
 }
 
 fn queue() -> Rule {
-    Rule::LeakyBucket(LeakyBucket::new(20, Duration::from_secs(1), Duration::from_secs(30), 200).unwrap())
+    Rule::LeakyBucket(
+        LeakyBucket::new(20, Duration::from_secs(1))
+            .unwrap()
+            .with_max_wait(Duration::from_secs(30))
+            .unwrap()
+            .with_max_queue(200)
+            .unwrap(),
+    )
 }
 
 /// A queue without places: one request in ten seconds.
 fn no_queue() -> Rule {
-    Rule::LeakyBucket(LeakyBucket::new(1, Duration::from_secs(10), Duration::ZERO, 0).unwrap())
+    Rule::LeakyBucket(
+        LeakyBucket::new(1, Duration::from_secs(10))
+            .unwrap()
+            .with_max_wait(Duration::ZERO)
+            .unwrap()
+            .with_max_queue(0)
+            .unwrap(),
+    )
 }
 
 fn window() -> Rule {

@@ -37,8 +37,13 @@ const TEN_A_SECOND: Numbers = Numbers { interval_us: 100_000, max_wait_us: 1_000
 impl Numbers {
     fn rule(self) -> LeakyBucket {
         let us = Duration::from_micros;
-        let rule = LeakyBucket::new(1, us(self.interval_us), us(self.max_wait_us), self.max_queue).unwrap();
-        rule.warm_up(us(self.warm_up_us)).unwrap()
+        let rule = LeakyBucket::new(1, us(self.interval_us))
+            .unwrap()
+            .with_max_wait(us(self.max_wait_us))
+            .unwrap()
+            .with_max_queue(self.max_queue)
+            .unwrap();
+        rule.with_warm_up(us(self.warm_up_us)).unwrap()
     }
 
     fn args(self, now: &str, cost: &str) -> Vec<String> {
@@ -145,7 +150,14 @@ async fn the_store_calls_the_script_alone_and_in_lists_of_six() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
     let us = Duration::from_micros;
-    let slow = LeakyBucket::new(1, us(10_000_000), us(60_000_000), 4).unwrap().warm_up(us(1_000_000)).unwrap();
+    let slow = LeakyBucket::new(1, us(10_000_000))
+        .unwrap()
+        .with_max_wait(us(60_000_000))
+        .unwrap()
+        .with_max_queue(4)
+        .unwrap()
+        .with_warm_up(us(1_000_000))
+        .unwrap();
     let rule = Rule::LeakyBucket(slow);
     let first = ask(&store, "k", &rule).await;
     assert_eq!((first.source, first.delay, first.remaining), (Source::Redis, Duration::ZERO, Some(3)));

@@ -147,7 +147,14 @@ async fn unused_rules_leave_the_shared_string_when_their_states_expire() {
 /// One rule of each algorithm.
 fn of_each_algorithm() -> Vec<Rule> {
     let hour = Duration::from_secs(3_600);
-    let pace = LeakyBucket::new(10, Duration::from_secs(1), hour, 100).unwrap().warm_up(hour).unwrap();
+    let pace = LeakyBucket::new(10, Duration::from_secs(1))
+        .unwrap()
+        .with_max_wait(hour)
+        .unwrap()
+        .with_max_queue(100)
+        .unwrap()
+        .with_warm_up(hour)
+        .unwrap();
     every_kind(100).into_iter().chain([Rule::LeakyBucket(pace)]).collect()
 }
 

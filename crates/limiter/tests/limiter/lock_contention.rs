@@ -24,7 +24,8 @@ async fn contention_is_a_refusal_and_never_a_fallback() {
         redis::cmd("FLUSHALL").exec(&mut server.connection()).unwrap();
         let settings = RedisSettings { timeout: Duration::from_millis(60), ..RedisSettings::new(server.url()) };
         let stats = Arc::<RedisStats>::default();
-        let client = RedisClient::start_counting(&settings, &Breakers::default(), Arc::clone(&stats)).unwrap();
+        let client =
+            RedisClient::start_counting(&settings, &Breakers::default(), Arc::clone(&stats), |_| None).unwrap();
         let lock = LockSettings { connections: NonZeroUsize::new(4).unwrap(), ..retrying() };
         let store = LockedStore::new(client, lock, memory().0, on_store_failure, false).unwrap();
         // The first decision connects.

@@ -26,7 +26,7 @@ async fn every_call_is_timed_and_counters_outlive_their_client() {
     let stats = Arc::<RedisStats>::default();
     for client in 1..=2 {
         let settings = RedisSettings { timeout: Duration::from_secs(20), ..RedisSettings::new(server.url()) };
-        let redis = RedisClient::start_counting(&settings, &Breakers::default(), Arc::clone(&stats)).unwrap();
+        let redis = RedisClient::start_counting(&settings, &Breakers::default(), Arc::clone(&stats), |_| None).unwrap();
         assert!(redis.wait_connected(Duration::from_secs(10)).await);
         for _ in 0..3 {
             ask(&store(&redis, OnStoreFailure::Deny), "a", &rule(1, 100)).await;

@@ -50,7 +50,7 @@ async fn decide(client: &Arc<RedisClient>) {
 }
 
 async fn hold_a_slot(client: &Arc<RedisClient>) {
-    let rule = Concurrency::new(1, HOUR, None).unwrap();
+    let rule = Concurrency::new(1).unwrap().with_ttl(HOUR).unwrap();
     let (stats, releases) = (Arc::default(), Arc::<Releases>::default());
     let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
     let slots = RedisSlots::new(Arc::clone(client), rule, local, OnStoreFailure::Deny, stats, Arc::clone(&releases));

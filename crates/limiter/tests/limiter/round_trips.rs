@@ -51,7 +51,9 @@ fn calls(redis: &mut redis::Connection, command: &str) -> u64 {
 pub(crate) fn rules_without_missed_turns(rng: &mut Rng, first: usize, count: usize) -> Vec<Rule> {
     let hour = Duration::from_secs(3_600);
     let rule = |at: usize| match (KINDS[at % KINDS.len()].rule)(rng) {
-        Rule::LeakyBucket(_) => Rule::LeakyBucket(LeakyBucket::new(1, hour, hour * 3, 9).unwrap()),
+        Rule::LeakyBucket(_) => Rule::LeakyBucket(
+            LeakyBucket::new(1, hour).unwrap().with_max_wait(hour * 3).unwrap().with_max_queue(9).unwrap(),
+        ),
         rule => rule,
     };
     (first..first + count).map(rule).collect()

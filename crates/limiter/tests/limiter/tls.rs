@@ -140,13 +140,13 @@ async fn unusable_files_are_reported_at_start() {
         client: Some(ClientCertificate::Pem { certificate, key }),
     };
     for (tls, setting, file) in [
-        (ca(&missing), "redis.tls.ca", &missing),
-        (ca(&empty), "redis.tls.ca", &empty),
-        (ca(&ours.client_key()), "redis.tls.ca", &ours.client_key()),
-        (client(empty.clone(), ours.client_key()), "redis.tls.cert", &empty),
-        (client(ours.client(), missing.clone()), "redis.tls.key", &missing),
-        (client(ours.client(), ours.client()), "redis.tls.key", &ours.client()),
-        (client(ours.client(), theirs.client_key()), "redis.tls.key", &theirs.client_key()),
+        (ca(&missing), "CA certificates", &missing),
+        (ca(&empty), "CA certificates", &empty),
+        (ca(&ours.client_key()), "CA certificates", &ours.client_key()),
+        (client(empty.clone(), ours.client_key()), "client certificate", &empty),
+        (client(ours.client(), missing.clone()), "private key", &missing),
+        (client(ours.client(), ours.client()), "private key", &ours.client()),
+        (client(ours.client(), theirs.client_key()), "private key", &theirs.client_key()),
     ] {
         let text = RedisClient::start(&settings("rediss://localhost", tls)).unwrap_err().to_string();
         assert!(text.contains(setting) && names(&text, file), "{text}");

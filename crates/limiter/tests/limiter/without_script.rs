@@ -68,7 +68,7 @@ async fn quotas_and_slots_are_kept_in_a_redis_without_script() {
     let wanted = ids.map(|id| (key(id), 4));
     let taken = store(&client, OnStoreFailure::Deny).withdraw_quotas(&quota, &wanted).await.unwrap();
     assert!(taken.iter().all(|taken| taken.as_ref().is_ok_and(|taken| taken.remaining == 6)), "{taken:?}");
-    let rule = Concurrency::new(1, Duration::from_millis(600), None).unwrap();
+    let rule = Concurrency::new(1).unwrap().with_ttl(Duration::from_millis(600)).unwrap();
     let stats = Arc::default();
     let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
     let slots = RedisSlots::new(Arc::clone(&client), rule, local, OnStoreFailure::Deny, stats, Arc::default());
@@ -95,7 +95,7 @@ async fn an_unknown_hello_is_reported_with_the_setting_for_it() {
     let client = RedisClient::start(&RedisSettings::new(server.url())).unwrap();
     eventually("the error is reported", async || client.status().last_error().is_some()).await;
     let text = client.status().last_error().unwrap().to_owned();
-    assert!(text.contains("`redis.protocol: resp2`"), "{text}");
+    assert!(text.contains("the protocol RESP2"), "{text}");
     let client = connected(&RedisSettings { resp2: true, timeout: HOUR, ..RedisSettings::new(server.url()) }).await;
     assert_eq!(ask(&store(&client, OnStoreFailure::Deny), "k", &hourly(9)).await.source, Source::Redis);
 }

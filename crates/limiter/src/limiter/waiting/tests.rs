@@ -158,7 +158,10 @@ async fn a_request_that_would_wait_longer_is_refused_and_takes_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_of_a_leaky_bucket_is_returned_when_its_wait_is_dropped() {
-    let limiter = limiter_with(LeakyBucket::new(1, SECOND, 3 * SECOND, 9).unwrap(), Duration::ZERO);
+    let limiter = limiter_with(
+        LeakyBucket::new(1, SECOND).unwrap().with_max_wait(3 * SECOND).unwrap().with_max_queue(9).unwrap(),
+        Duration::ZERO,
+    );
     let mut waits = Vec::new();
     for _ in 0..4 {
         waits.push(spawn_wait(&limiter, "a", 1).await);

@@ -51,7 +51,7 @@ pub enum SnapshotError {
     #[error("its keys are hashed with another secret")]
     HashKey,
     /// The store has more shards than that of the snapshot, which has too little of the hashes.
-    #[error("it is of a store with {saved} shards, and this one has {shards}: `memory.max-keys` was raised")]
+    #[error("it is of a store with {saved} shards, and this one has {shards}: the maximum of its keys was raised")]
     Shards {
         /// Number of shards of the snapshot.
         saved: usize,

@@ -9,9 +9,10 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 crate::labelled! {
     /// Reason why Redis did not decide a request. [`as_str`](Self::as_str) labels it in metrics; the message is for the log.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+    #[non_exhaustive]
     pub enum StoreError {
         /// No reply before the deadline.
-        #[error("redis did not reply in time: look for slow commands, or raise `redis.timeout`")]
+        #[error("redis did not reply in time: look for slow commands, or raise the timeout")]
         Timeout = "timeout",
         /// No connection is live, or it broke before the reply.
         #[error("no connection to redis")]
@@ -35,28 +36,24 @@ crate::labelled! {
         #[error("redis refuses writes because too few replicas are connected to it")]
         NoReplicas = "noreplicas",
         /// `READONLY` or `MASTERDOWN`: the server is a replica.
-        #[error("redis is a replica and takes no writes: `redis.url` must name the primary")]
+        #[error("redis is a replica and takes no writes: the URL must name the primary")]
         ReadOnly = "readonly",
         /// The credentials were refused, or missing.
-        #[error(
-            "redis refused the login: check user name and password, in `redis.url` or `redis.username` and `redis.password`"
-        )]
+        #[error("redis refused the login: check user name and password")]
         Auth = "auth",
         /// The user lacks a permission (ACL).
-        #[error(
-            "the redis user lacks a permission: grant it the command or the key that redis names (docs/operations/acl.md)"
-        )]
+        #[error("the redis user lacks a permission: grant it the command or the key that redis names")]
         NoPerm = "noperm",
         /// The TLS handshake failed.
         #[error(
-            "the TLS handshake with redis failed: check `redis.tls.ca`, that the server's certificate is for the host in \
-             use, and whether the server requires a client certificate (`redis.tls.cert`, `redis.tls.key`)"
+            "the TLS handshake with redis failed: check the trusted CA certificates, that the server's certificate is \
+             for the host in use, and whether the server requires a client certificate"
         )]
         Tls = "tls",
         /// The server does not know `EVALSHA` or `EVAL`.
         #[error(
-            "redis runs no scripts: give limiters `atomicity: lock`, which supports `fixed-window`, \
-             `sliding-window-log` and `sliding-window-counter`, or `store: memory`"
+            "redis runs no scripts: decide under a lock, which supports fixed windows, sliding window logs and sliding window \
+             counters, or in memory"
         )]
         NoScripts = "no_scripts",
         /// No node of the cluster serves the key's slot.
@@ -72,6 +69,14 @@ crate::labelled! {
         #[error("redis replied with an unknown error")]
         Other = "other",
     }
+}
+
+/// Returns a program's names of the settings to look at after an error: keys of its configuration.
+pub type Advice = fn(StoreError) -> Option<&'static str>;
+
+/// Returns no advice: a program without a configuration has none.
+pub(crate) fn no_advice(_: StoreError) -> Option<&'static str> {
+    None
 }
 
 /// Texts within a plain `ERR` of a script: error codes as `-OOM ...` before Redis 7, and permission errors without a code
@@ -134,7 +139,7 @@ pub(crate) fn describe(error: &RedisError) -> String {
     let has_no_resp3 = error.kind() == ErrorKind::RESP3NotSupported
         || error.code() == Some("NOPROTO")
         || error.code() == Some("ERR") && text.to_ascii_uppercase().contains("HELLO");
-    if has_no_resp3 { text + ": the server may need `redis.protocol: resp2`" } else { text }
+    if has_no_resp3 { text + ": the server may need the protocol RESP2" } else { text }
 }
 
 /// Returns true if a connection failed because of TLS: only the TLS layer reports invalid data. Invalid replies of
@@ -212,7 +217,7 @@ mod tests {
         ] {
             let value = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
             let text = describe(&value.extract_error().unwrap_err());
-            assert_eq!((text.contains("`redis.protocol: resp2`"), text.contains("s3cret")), (hints, false), "{text}");
+            assert_eq!((text.contains("the protocol RESP2"), text.contains("s3cret")), (hints, false), "{text}");
         }
     }
 

@@ -88,7 +88,12 @@ mod tests {
     const MS: u64 = 1_000;
 
     fn rule() -> LeakyBucket {
-        LeakyBucket::new(20, Duration::from_secs(1), Duration::from_secs(9), 99).unwrap()
+        LeakyBucket::new(20, Duration::from_secs(1))
+            .unwrap()
+            .with_max_wait(Duration::from_secs(9))
+            .unwrap()
+            .with_max_queue(99)
+            .unwrap()
     }
 
     /// Corrects a verdict with a wait of `wait_ms`, decided `decided_ms` ago by the clock of Redis and sent 90 ms ago.

@@ -153,7 +153,9 @@ async fn a_turn_of_a_leaky_bucket_is_returned_too() {
     let client = connected(&cluster, PATIENT).await;
     let store = store(&client);
     let ids = in_slots(&cluster);
-    let pace = Rule::LeakyBucket(LeakyBucket::new(1, HOUR, HOUR * 20, 100).unwrap());
+    let pace = Rule::LeakyBucket(
+        LeakyBucket::new(1, HOUR).unwrap().with_max_wait(HOUR * 20).unwrap().with_max_queue(100).unwrap(),
+    );
     let rules = [pace, one_key(1)];
     assert_eq!(ask(&store, &ids, &rules, 1).await.delay, Duration::ZERO);
     for _ in 0..3 {

@@ -29,7 +29,7 @@ fn ids(cluster: &Cluster) -> Vec<String> {
 }
 
 fn slots(client: &Arc<RedisClient>, lease: Duration) -> (RedisSlots, Arc<SlotStats>) {
-    let rule = Concurrency::new(1, lease, None).unwrap();
+    let rule = Concurrency::new(1).unwrap().with_ttl(lease).unwrap();
     let stats = Arc::<SlotStats>::default();
     let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
     let (client, counted) = (Arc::clone(client), Arc::clone(&stats));

@@ -47,7 +47,16 @@ pub(crate) fn rule(rng: &mut Rng) -> Rule {
     let queue = rng.pick(&[0, 1, 3, 10, 50]);
     let times = (Duration::from_secs(period), Duration::from_millis(wait));
     let warm_up = Duration::from_millis(rng.pick(&[0, 0, 0, 1, 2_500, 10_000, 600_000]));
-    Rule::LeakyBucket(LeakyBucket::new(rate, times.0, times.1, queue).unwrap().warm_up(warm_up).unwrap())
+    Rule::LeakyBucket(
+        LeakyBucket::new(rate, times.0)
+            .unwrap()
+            .with_max_wait(times.1)
+            .unwrap()
+            .with_max_queue(queue)
+            .unwrap()
+            .with_warm_up(warm_up)
+            .unwrap(),
+    )
 }
 
 /// Returns one turn, one more per interval, and the cost of the last one.
@@ -72,7 +81,7 @@ impl Numbers {
         let Rule::LeakyBucket(rule) = rule else { panic!("{rule:?}") };
         let interval = rule.interval().as_micros() as u64;
         let reach = (rule.max_queue() * interval).min(rule.max_wait().as_micros() as u64);
-        let warm_up = rule.warm_up_time().as_micros() as f64;
+        let warm_up = rule.warm_up().as_micros() as f64;
         let curve = (warm_up > 0.0).then(|| Curve::new(interval as f64, warm_up));
         Self { interval, reach, curve }
     }

@@ -126,7 +126,12 @@ fn rules() -> Vec<(&'static str, Rule)> {
         ("fixed-window", Rule::FixedWindow(FixedWindow::new(3, HOUR, Align::First).unwrap())),
         ("sliding-window-counter", Rule::SlidingWindowCounter(SlidingWindowCounter::new(3, HOUR).unwrap())),
         ("sliding-window-log", Rule::SlidingWindowLog(SlidingWindowLog::new(6, HOUR).unwrap())),
-        ("leaky-bucket", Rule::LeakyBucket(LeakyBucket::new(1, HOUR, HOUR * 3, 9).unwrap())),
+        (
+            "leaky-bucket",
+            Rule::LeakyBucket(
+                LeakyBucket::new(1, HOUR).unwrap().with_max_wait(HOUR * 3).unwrap().with_max_queue(9).unwrap(),
+            ),
+        ),
         ("quota", Rule::Quota(Quota::new(3).unwrap())),
     ]
 }
@@ -159,7 +164,7 @@ async fn a_list_needs_the_permissions_of_its_rules() {
 #[tokio::test]
 async fn slots_need_exactly_these_permissions() {
     let (server, settings) = server_for(&["ConcurrencyLimiter"]);
-    let rule = Concurrency::new(1, Duration::from_millis(300), None).unwrap();
+    let rule = Concurrency::new(1).unwrap().with_ttl(Duration::from_millis(300)).unwrap();
     let (stats, releases) = (Arc::default(), Arc::<Releases>::default());
     let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
     let client = connected(&settings).await;

@@ -9,7 +9,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use thiserror::Error;
-use tollgate_config::time_with_unit;
+use tollgate_config::{time_with_unit, with_keys};
 use tollgate_limiter::rule::{Algorithm, Number, NumberKind, NumberSpec, Rule, RuleError};
 
 /// Numbers that replace those of a rule, under the names of the configuration. Absent ones stay.
@@ -44,7 +44,7 @@ pub enum ChangeError {
     #[error("`period` is required with a rate, because the period of the rule is {}, not a second", format_duration(*.0))]
     NeedsPeriod(Duration),
     /// Numbers that the algorithm does not support.
-    #[error(transparent)]
+    #[error("{}", with_keys(.0))]
     Rule(#[from] RuleError),
 }
 
@@ -236,9 +236,21 @@ mod tests {
             (window(5), json!({"limit": 7}), window(7)),
             (Quota::new(5).unwrap().into(), json!({"allowance": 9}), Quota::new(9).unwrap().into()),
             (
-                LeakyBucket::new(10, second, second, 100).unwrap().into(),
+                LeakyBucket::new(10, second)
+                    .unwrap()
+                    .with_max_wait(second)
+                    .unwrap()
+                    .with_max_queue(100)
+                    .unwrap()
+                    .into(),
                 json!({"rate": 20, "max-wait": "2s"}),
-                LeakyBucket::new(20, second, 2 * second, 100).unwrap().into(),
+                LeakyBucket::new(20, second)
+                    .unwrap()
+                    .with_max_wait(2 * second)
+                    .unwrap()
+                    .with_max_queue(100)
+                    .unwrap()
+                    .into(),
             ),
         ] {
             let change = change(numbers);

@@ -20,7 +20,7 @@ use tollgate_limiter::store::redis::{
 pub use self::shared_stores::{RestoreError, SharedStores};
 use tollgate_config::{
     ApiKeys, Atomicity, ConcurrencyLimiter, Config, GatewayNumber, LockRetry, RateLimiter, Redis, RequestCounter,
-    StoreKind,
+    StoreKind, redis_keys,
 };
 
 /// Longest time that an unresponsive Redis may delay a start or a reload.
@@ -68,7 +68,7 @@ impl Stores {
 
     fn start_client(&self, redis: &Redis) -> Option<Arc<RedisClient>> {
         let stats = Arc::clone(&self.stats);
-        match RedisClient::start_counting(&redis.settings, &self.shared.redis_breakers, stats) {
+        match RedisClient::start_counting(&redis.settings, &self.shared.redis_breakers, stats, redis_keys) {
             Ok(client) => {
                 self.shared.add_redis_client(&client);
                 Some(client)

@@ -11,7 +11,12 @@ const MS: u64 = 1_000;
 
 /// `rate` per second, at most `max_wait_ms` and `max_queue` requests.
 fn leaky_bucket(rate: u64, max_wait_ms: u64, max_queue: u64) -> LeakyBucket {
-    LeakyBucket::new(rate, Duration::from_secs(1), Duration::from_millis(max_wait_ms), max_queue).unwrap()
+    LeakyBucket::new(rate, Duration::from_secs(1))
+        .unwrap()
+        .with_max_wait(Duration::from_millis(max_wait_ms))
+        .unwrap()
+        .with_max_queue(max_queue)
+        .unwrap()
 }
 
 /// One queue with its stored state. It starts at 1 s.
@@ -190,7 +195,7 @@ fn gaps_beyond_the_bound_expire_unused() {
 /// `SmoothRateLimiterTest.testWarmUp` of Guava: 2 per second, 4 s of warm-up.
 #[test]
 fn warms_up_as_guava_does() {
-    let rule = leaky_bucket(2, 100_000, 100).warm_up(Duration::from_secs(4)).unwrap();
+    let rule = leaky_bucket(2, 100_000, 100).with_warm_up(Duration::from_secs(4)).unwrap();
     let mut queue = StoredQueue::default();
     let mut spacing = |at_ms| {
         let waits: Vec<u64> = (0..9).map(|_| queue.wait(&rule, at_ms).unwrap()).collect();
@@ -205,7 +210,7 @@ fn warms_up_as_guava_does() {
 
 #[test]
 fn a_warm_queue_expires_when_it_is_idle_for_the_cool_down() {
-    let rule = leaky_bucket(2, 100_000, 100).warm_up(Duration::from_secs(4)).unwrap();
+    let rule = leaky_bucket(2, 100_000, 100).with_warm_up(Duration::from_secs(4)).unwrap();
     let mut queue = StoredQueue::default();
     queue.wait(&rule, 0);
     // 1.375 s for the turn, and the time in which one of 8 permits is stored.

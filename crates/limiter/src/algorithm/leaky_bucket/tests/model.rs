@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn admits_again_after_exactly_the_promised_wait(steps in steps(), warm_up_ms in prop_oneof![Just(0), 1u64..20_000]) {
-        let rule = leaky_bucket(7, 1_300, 5).warm_up(Duration::from_millis(warm_up_ms)).unwrap();
+        let rule = leaky_bucket(7, 1_300, 5).with_warm_up(Duration::from_millis(warm_up_ms)).unwrap();
         let (mut state, mut now_us) = (None::<QueueState>, 1u64);
         for (gap, step) in steps {
             now_us += gap;

@@ -36,7 +36,9 @@ fn rules() -> [Rule; RULES] {
         Rule::FixedWindow(FixedWindow::new(20, ms(2), Align::Clock).unwrap()),
         Rule::SlidingWindowLog(SlidingWindowLog::new(25, ms(3)).unwrap()),
         Rule::SlidingWindowCounter(SlidingWindowCounter::new(30, ms(3)).unwrap()),
-        Rule::LeakyBucket(LeakyBucket::new(10_000, ms(1_000), ms(1), 8).unwrap()),
+        Rule::LeakyBucket(
+            LeakyBucket::new(10_000, ms(1_000)).unwrap().with_max_wait(ms(1)).unwrap().with_max_queue(8).unwrap(),
+        ),
     ]
 }
 

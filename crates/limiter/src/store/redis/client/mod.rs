@@ -16,7 +16,7 @@ pub use self::outcome::Unanswered;
 pub(crate) use self::request::Request;
 use super::connection::{ConnectionContext, Connector};
 use super::connection_settings::{RedisSettings, RedisSettingsError, Servers};
-use super::error::StoreError;
+use super::error::{Advice, StoreError, no_advice};
 use super::hash_slot::HashSlot;
 use super::stats::{Operation, RedisStats};
 use super::topology::{Node, NodeStatus, Topology};
@@ -63,11 +63,11 @@ impl RedisClient {
     /// # Errors
     /// A URL, timeout or TLS setting is invalid, or there is no runtime.
     pub fn start(settings: &RedisSettings) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_counting(settings, &Breakers::default(), Arc::default())
+        Self::start_counting(settings, &Breakers::default(), Arc::default(), no_advice)
     }
 
     /// Starts a client that shares `breakers` with other clients of the same servers, such as those of other workers, and
-    /// counts in `stats`, which outlive it.
+    /// counts in `stats`, which outlive it. `advice` returns the program's names of the settings to look at, for the log.
     ///
     /// # Errors
     /// As [`start`](Self::start).
@@ -75,8 +75,9 @@ impl RedisClient {
         settings: &RedisSettings,
         breakers: &Breakers,
         stats: Arc<RedisStats>,
+        advice: Advice,
     ) -> Result<Arc<Self>, RedisSettingsError> {
-        Self::start_for("deciding without redis", settings, breakers, stats)
+        Self::start_for("deciding without redis", settings, breakers, stats, advice)
     }
 
     /// As [`start_counting`](Self::start_counting), with a log message for failed calls.
@@ -85,12 +86,13 @@ impl RedisClient {
         settings: &RedisSettings,
         breakers: &Breakers,
         stats: Arc<RedisStats>,
+        advice: Advice,
     ) -> Result<Arc<Self>, RedisSettingsError> {
         let runtime = Handle::try_current().map_err(|_| RedisSettingsError::NoRuntime)?;
         let (connector, info) = Connector::new(settings)?;
         // Keys of different slots cannot share a call.
         let batch = settings.batch && !matches!(settings.servers, Servers::Cluster(_));
-        let context = ConnectionContext::new(connector, stats, batch, settings, failure_message);
+        let context = ConnectionContext::new(connector, stats, batch, settings, (failure_message, advice));
         let context = Arc::new(context);
         let topology = Topology::start(settings, info, &context, breakers, &runtime)?;
         let inner = Arc::new(ClientInner { topology, context });

@@ -116,7 +116,7 @@ impl Request {
                 StoreError::NoPerm => Some(describe(error)),
                 StoreError::Other if error.code() == Some("WRONGTYPE") => Some(describe(error)),
                 StoreError::ClusterDown if !self.client.topology.is_cluster() => {
-                    Some("the server belongs to a cluster: list its nodes under `redis.cluster.nodes`".into())
+                    Some("the server belongs to a cluster: list its nodes as those of a cluster".into())
                 }
                 _ => None,
             };

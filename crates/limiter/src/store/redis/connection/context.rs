@@ -10,7 +10,7 @@ use tokio::time::Duration;
 use super::connector::Connector;
 use crate::store::memory::{Clock, MonotonicClock};
 use crate::store::redis::connection_settings::RedisSettings;
-use crate::store::redis::error::StoreError;
+use crate::store::redis::error::{Advice, StoreError};
 use crate::store::redis::invalidation::{CHANNEL, Invalidations, REVOKE};
 use crate::store::redis::stats::{Operation, RedisStats};
 use crate::store::redis::turns::ReplyDelay;
@@ -36,6 +36,7 @@ pub(crate) struct ConnectionContext {
     pub(crate) channel: String,
     /// Log message for a call that failed.
     failure_message: &'static str,
+    pub(crate) advice: Advice,
     changes: watch::Sender<()>,
     slots_outdated: Notify,
     clock: MonotonicClock,
@@ -49,7 +50,7 @@ impl ConnectionContext {
         stats: Arc<RedisStats>,
         batch: bool,
         settings: &RedisSettings,
-        failure_message: &'static str,
+        (failure_message, advice): (&'static str, Advice),
     ) -> Self {
         Self {
             connector,
@@ -62,6 +63,7 @@ impl ConnectionContext {
             key_prefix: Arc::clone(&settings.key_prefix),
             channel: format!("{}{CHANNEL}", settings.key_prefix),
             failure_message,
+            advice,
             changes: watch::Sender::new(()),
             slots_outdated: Notify::new(),
             clock: MonotonicClock::default(),
@@ -107,14 +109,16 @@ impl ConnectionContext {
         self.stats.failures.record(kind);
         if kind == StoreError::NoScripts {
             if !self.logged_no_scripts.swap(true, Ordering::Relaxed) {
-                tracing::error!(node, reason = kind.as_str(), error = %kind, "{}", self.failure_message);
+                let settings = (self.advice)(kind);
+                tracing::error!(node, reason = kind.as_str(), error = %kind, settings, "{}", self.failure_message);
             }
             return;
         }
         let (now, last) = (self.clock.now_us(), self.logged_at_us.load(Ordering::Relaxed));
         let due = last == 0 || now.saturating_sub(last) >= LOG_INTERVAL_US;
         if due && self.logged_at_us.compare_exchange(last, now.max(1), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            tracing::warn!(node, reason = kind.as_str(), error = %kind, detail, "{}", self.failure_message);
+            let settings = (self.advice)(kind);
+            tracing::warn!(node, reason = kind.as_str(), error = %kind, detail, settings, "{}", self.failure_message);
         }
     }
 }

@@ -50,21 +50,26 @@ mod files {
     use super::RedisSettingsError;
     use crate::store::redis::connection_settings::{Authorities, ClientCertificate};
 
+    /// Names of the files in errors.
+    const CA: &str = "CA certificates";
+    const CERTIFICATE: &str = "client certificate";
+    const KEY: &str = "private key";
+
     type Result<T> = std::result::Result<T, RedisSettingsError>;
 
     pub(super) fn ca_certificates(ca: &Authorities) -> Result<Vec<u8>> {
         let (pem, path) = match ca {
-            Authorities::Pem(path) => (read("ca", path)?, path),
+            Authorities::Pem(path) => (read(CA, path)?, path),
             Authorities::Store(file) => {
                 let trusted = tollgate_key_store::read(&file.path)
                     .and_then(|store| tollgate_key_store::certificates(&store, &file.password))
-                    .map_err(|error| bad("ca", &file.path, &error))?;
+                    .map_err(|error| bad(CA, &file.path, &error))?;
                 (tollgate_key_store::certificates_pem(&trusted).into_bytes(), &file.path)
             }
         };
         let mut store = rustls::RootCertStore::empty();
-        for certificate in certificates("ca", path, &pem)? {
-            store.add(certificate).map_err(|error| bad("ca", path, &error))?;
+        for certificate in certificates(CA, path, &pem)? {
+            store.add(certificate).map_err(|error| bad(CA, path, &error))?;
         }
         Ok(pem)
     }
@@ -73,35 +78,35 @@ mod files {
     pub(super) fn client(files: &ClientCertificate) -> Result<(Vec<u8>, Vec<u8>)> {
         let (certificate, key, pem) = match files {
             ClientCertificate::Pem { certificate, key } => {
-                (certificate, key, (read("cert", certificate)?, read("key", key)?))
+                (certificate, key, (read(CERTIFICATE, certificate)?, read(KEY, key)?))
             }
             ClientCertificate::Store(file) => {
                 let identity = tollgate_key_store::read(&file.path)
                     .and_then(|store| tollgate_key_store::identity(&store, &file.password, file.alias.as_deref()))
-                    .map_err(|error| bad("key", &file.path, &error))?;
+                    .map_err(|error| bad(KEY, &file.path, &error))?;
                 (&file.path, &file.path, (identity.chain_pem().into_bytes(), identity.key_pem().into_bytes()))
             }
         };
-        let chain = certificates("cert", certificate, &pem.0)?;
+        let chain = certificates(CERTIFICATE, certificate, &pem.0)?;
         let private = PrivateKeyDer::from_pem_slice(&pem.1)
-            .map_err(|_| bad("key", key, &"it holds no unencrypted private key in PEM"))?;
+            .map_err(|_| bad(KEY, key, &"it holds no unencrypted private key in PEM"))?;
         CertifiedKey::from_der(chain, private, &rustls::crypto::aws_lc_rs::default_provider())
-            .map_err(|error| bad("key", key, &format!("it does not match {}: {error}", certificate.display())))?;
+            .map_err(|error| bad(KEY, key, &format!("it does not match {}: {error}", certificate.display())))?;
         Ok(pem)
     }
 
-    fn certificates(setting: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
+    fn certificates(part: &str, path: &Path, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>> {
         match CertificateDer::pem_slice_iter(pem).collect::<std::result::Result<Vec<_>, _>>() {
             Ok(chain) if !chain.is_empty() => Ok(chain),
-            _ => Err(bad(setting, path, &"it holds no certificate in PEM")),
+            _ => Err(bad(part, path, &"it holds no certificate in PEM")),
         }
     }
 
-    fn read(setting: &str, path: &Path) -> Result<Vec<u8>> {
-        tollgate_bounded_file::read(path, MAX_CERTIFICATE_BYTES).map_err(|error| bad(setting, path, &error))
+    fn read(part: &str, path: &Path) -> Result<Vec<u8>> {
+        tollgate_bounded_file::read(path, MAX_CERTIFICATE_BYTES).map_err(|error| bad(part, path, &error))
     }
 
-    fn bad(setting: &str, path: &Path, reason: &dyn Display) -> RedisSettingsError {
-        RedisSettingsError::Unusable(format!("`redis.tls.{setting}`: cannot use {}: {reason}", path.display()))
+    fn bad(part: &str, path: &Path, reason: &dyn Display) -> RedisSettingsError {
+        RedisSettingsError::Unusable(format!("{part} for redis: cannot use {}: {reason}", path.display()))
     }
 }

@@ -67,10 +67,7 @@ async fn warn_of_others(
     let others = seeds.iter().zip(&replies).filter(|(_, reply)| is_other(reply));
     let others: Vec<String> = others.map(|(at, _)| at.to_string()).collect();
     if !others.is_empty() {
-        tracing::warn!(
-            ?others,
-            "seeds of another redis cluster have no effect: list nodes of one cluster in `redis.cluster.nodes`"
-        );
+        tracing::warn!(?others, "seeds of another redis cluster have no effect: list nodes of one cluster only");
     }
 }
 

@@ -82,12 +82,12 @@ impl HomeCluster {
         let change = match home.left_at {
             None if !is_home => {
                 home.left_at = Some(Instant::now());
-                "using another redis cluster: no node of the known one replies; do all of `redis.cluster.nodes` belong to one cluster?"
+                "using another redis cluster: no node of the known one replies; do all listed nodes belong to one cluster?"
             }
             Some(_) if is_home => "using the known redis cluster again: its nodes reply",
             Some(at) if at.elapsed() >= AWAITED_FOR => {
                 home.replace(view);
-                "keeping the other redis cluster: no node of the known one replied for ten minutes; name nodes of one cluster in `redis.cluster.nodes`"
+                "keeping the other redis cluster: no node of the known one replied for ten minutes; list nodes of one cluster only"
             }
             _ => "",
         };

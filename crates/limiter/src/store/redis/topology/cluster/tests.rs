@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::store::redis::connection::Connector;
+use crate::store::redis::no_advice;
 
 fn node(name: &str) -> Arc<Node> {
     let settings = RedisSettings::new("redis://127.0.0.1");
     let (connector, info) = Connector::new(&settings).unwrap();
-    let context = ConnectionContext::new(connector, Arc::default(), false, &settings, "");
+    let context = ConnectionContext::new(connector, Arc::default(), false, &settings, ("", no_advice));
     let address = Address::Fixed(Box::new(info.unwrap()));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     Node::start(name.into(), address, (0, false), &Breakers::default(), &Arc::new(context), runtime.handle())

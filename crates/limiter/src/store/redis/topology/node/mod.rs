@@ -196,9 +196,11 @@ impl Node {
         }
         if is_new {
             let hint = matches!(kind, StoreError::Auth | StoreError::NoPerm | StoreError::Tls);
+            let settings = (self.context.advice)(kind).filter(|_| hint);
             let hint = hint.then(|| kind.to_string());
             tracing::warn!(
-                node = %self.name, reason = kind.as_str(), error = detail, hint, "cannot connect to redis, retrying"
+                node = %self.name, reason = kind.as_str(), error = detail, hint, settings,
+                "cannot connect to redis, retrying"
             );
         }
     }
