@@ -63,6 +63,9 @@ pub enum BuildError {
     /// A list has more rules than a store decides in one call.
     #[error("a limiter has at most {MAX_CHECKS} rules, got {0}: add a second limiter, which is decided after this one")]
     TooManyRules(usize),
+    /// Two rules of a set have one scope and one algorithm, so that a request would be counted once for both.
+    #[error("two rules share the scope `{0}` and its buckets: give each a scope of its own")]
+    SharedScope(String),
     /// The limit of concurrent requests is 0, or too large.
     #[error(transparent)]
     Limit(#[from] ConcurrencyError),

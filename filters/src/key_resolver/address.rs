@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{Extensions, HeaderMap};
+use http::{Extensions, HeaderMap, Request};
 use ipnet::IpNet;
 
 use super::extract::IpPrefixes;
@@ -63,6 +63,21 @@ impl KeyResolver {
             known.or_else(client_address::note_missing)
         };
         Self(Kind::IpFrom(UserFn(Arc::new(address)), IpPrefixes::DEFAULT))
+    }
+
+    /// Returns the client's address: as the key has it, otherwise that of [`client_ip`](Self::client_ip).
+    pub(crate) fn address<B>(&self, request: &Request<B>) -> Option<IpAddr> {
+        self.own_address(request).or_else(|| client_address::of_extensions(request.extensions()))
+    }
+
+    /// Returns the address that a function finds for the key.
+    fn own_address<B>(&self, request: &Request<B>) -> Option<IpAddr> {
+        match &self.0 {
+            Kind::IpFrom(address, _) => (address.0)(request.extensions(), request.headers()),
+            Kind::Composite(parts) => parts.iter().find_map(|part| part.own_address(request)),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.own_address(request),
+            _ => None,
+        }
     }
 
     /// Sets the prefix lengths of addresses: `v4` from 0 to 32 bits and `v6` from 0 to 128; larger numbers mean the full address.

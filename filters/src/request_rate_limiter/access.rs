@@ -8,11 +8,12 @@ use ipnet::IpNet;
 
 use super::enforcement::Enforcement;
 use super::limits::Settings;
-use crate::context::{Condition, RequestContext};
+use crate::context::Condition;
 use crate::key_resolver::{KeyBuf, KeyResolver};
 use crate::reply::Reply;
 
-/// List of clients, by key id or network.
+/// List of clients, by key id or network. A network contains a client by the address of the limiter's key, otherwise by that of
+/// [`KeyResolver::client_ip`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessList {
     keys: HashSet<Box<[u8]>>,
@@ -118,7 +119,8 @@ impl AccessControl {
 
     /// Returns the list that contains the client of `request`.
     pub(super) fn listed<B>(&self, request: &Request<B>) -> Option<Listed> {
-        let address = request.extensions().get::<RequestContext>().and_then(|context| context.client_ip);
+        let reads_address = self.block.has_networks() || self.exempt.has_networks();
+        let address = reads_address.then(|| self.resolvers.first()?.address(request)).flatten();
         let is_listed = |list: &AccessList, resolvers: &[KeyResolver]| {
             let mut buf = KeyBuf::new();
             list.has_address(address)

@@ -168,10 +168,13 @@ impl Builder<RuleSets, KeyResolver> {
     /// access lists.
     ///
     /// # Errors
-    /// A set has more rules than [`MAX_CHECKS`], or a key resolver lacks a verifier of tokens.
+    /// A set has more rules than [`MAX_CHECKS`], two of them share their buckets, or a key resolver lacks a verifier of tokens.
     pub fn build(self) -> Result<RequestRateLimiterLayer, BuildError> {
         if self.rules.longest() > MAX_CHECKS {
             return Err(BuildError::TooManyRules(self.rules.longest()));
+        }
+        if let Some(scope) = self.rules.shared_scope() {
+            return Err(BuildError::SharedScope(scope.to_owned()));
         }
         let builder = self.complete(RuleSets::key_resolvers)?;
         let LimiterBuilder { rules, name, store, settings, on_verdict, refusals, .. } = builder;

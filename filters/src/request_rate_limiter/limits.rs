@@ -145,6 +145,16 @@ impl RuleSets {
         plans.fold(self.default.len(), usize::max)
     }
 
+    /// Returns a scope that two rules of one set have, with one algorithm.
+    pub(super) fn shared_scope(&self) -> Option<&str> {
+        let bucket = |limit: &Limit| (Arc::clone(&limit.scope), limit.rule.algorithm());
+        let plans = self.plans.iter().flat_map(|plans| &plans.sets).map(|(_, limits)| limits);
+        plans.chain([&self.default]).find_map(|limits| {
+            let shares = |at: &usize| limits[..*at].iter().any(|other| bucket(other) == bucket(&limits[*at]));
+            (0..limits.len()).find(shares).map(|at| &*limits[at].scope)
+        })
+    }
+
     /// Returns the key resolvers of the rules, and that of plans.
     pub(super) fn key_resolvers(&self) -> Vec<&KeyResolver> {
         let of_plans = match self.plans.as_ref().map(|plans| &plans.resolver) {

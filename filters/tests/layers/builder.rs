@@ -1,17 +1,19 @@
 //! `RequestRateLimiterLayer::builder` and its defaults.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::ConnectInfo;
 use http::{Request, StatusCode};
 use tollgate_filters::concurrency_limiter::ConcurrencyLimiterLayer;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{
-    BuildError, Builder, Cost, Enforcement, Limit, MissingKey, PlanResolver, Plans, RequestRateLimiterLayer, RuleSets,
+    AccessList, BuildError, Builder, Cost, Enforcement, Limit, MissingKey, PlanResolver, Plans,
+    RequestRateLimiterLayer, RuleSets, Settings,
 };
 use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
 use tollgate_limiter::store::MAX_CHECKS;
@@ -24,6 +26,18 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 fn two_an_hour() -> Rule {
     TokenBucket::new(2, HOUR, 2).unwrap().into()
+}
+
+fn limit(scope: &str, key_resolver: KeyResolver) -> Limit {
+    Limit {
+        name: scope.into(),
+        scope: scope.into(),
+        rule: two_an_hour(),
+        key_resolver,
+        cost: Cost::default(),
+        enforcement: Enforcement::FULL,
+        condition: None,
+    }
 }
 
 fn keyed(key: KeyResolver) -> Builder<Vec<Rule>, KeyResolver> {
@@ -111,6 +125,35 @@ async fn several_rules_are_decided_all_or_none() {
     assert_eq!(values(&response, "x-ratelimit-remaining"), ["0"], "{:?}", response.headers());
 }
 
+/// The address of a list is that of the key: of axum's connection, or of the client behind a proxy.
+#[tokio::test]
+async fn networks_of_lists_contain_the_clients_of_every_kind_of_key() {
+    let blocked = || AccessList::new([], vec!["192.0.2.0/24".parse().unwrap()]);
+    let proxies = || ["10.0.0.0/8".parse().unwrap()];
+    let by_header = || KeyResolver::parse("header:x-user").unwrap();
+    let behind = || KeyResolver::client_ip_behind(proxies());
+    for (key_resolver, peer, forwarded, expected) in [
+        (KeyResolver::client_ip(), "192.0.2.1", None, 403),
+        (KeyResolver::client_ip(), "198.51.100.1", Some("192.0.2.1"), 200),
+        (by_header(), "192.0.2.1", None, 403),
+        (by_header(), "198.51.100.1", None, 200),
+        (behind(), "10.0.0.1", Some("192.0.2.1"), 403),
+        (behind(), "10.0.0.1", Some("198.51.100.1"), 200),
+        (KeyResolver::composite(vec![by_header(), behind()]), "10.0.0.1", Some("192.0.2.1"), 403),
+    ] {
+        let settings = Settings { key_resolver, block: blocked(), ..Settings::default() };
+        let builder = RequestRateLimiterLayer::builder().rule(two_an_hour()).settings(settings);
+        let layer = builder.missing_key(MissingKey::Share).build().unwrap();
+        let mut request = Request::builder().header("x-user", "ada").body(()).unwrap();
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer.parse().unwrap(), 1)));
+        if let Some(client) = forwarded {
+            request.headers_mut().insert("x-forwarded-for", client.parse().unwrap());
+        }
+        let response = layer.layer(hello(&Arc::default())).oneshot(request).await.unwrap();
+        assert_eq!(response.status(), expected, "{peer}, for {forwarded:?}");
+    }
+}
+
 #[test]
 fn a_limiter_that_cannot_apply_every_rule_is_an_error() {
     for (count, expected) in [(0, Some(BuildError::NoRules)), (1, None), (MAX_CHECKS, None)]
@@ -121,6 +164,21 @@ fn a_limiter_that_cannot_apply_every_rule_is_an_error() {
         let built = RequestRateLimiterLayer::builder().rules(rules).key(KeyResolver::client_ip()).build();
         assert_eq!(built.err(), expected, "{count} rules");
     }
+}
+
+#[test]
+fn rules_of_a_set_that_share_their_buckets_are_an_error() {
+    let set = |scopes: &[&str]| scopes.iter().map(|scope| limit(scope, KeyResolver::client_ip())).collect::<Vec<_>>();
+    let build = |default, plan| {
+        let resolver = PlanResolver::Table(HashMap::new());
+        let plans = Some(Plans { resolver, sets: vec![("gold".into(), plan)], default: None });
+        let builder = RequestRateLimiterLayer::builder().rule_sets(RuleSets { default, plans });
+        builder.key(KeyResolver::client_ip()).build().err()
+    };
+    let error = Some(BuildError::SharedScope("a".into()));
+    assert_eq!(build(set(&["a", "b", "a"]), Vec::new()), error);
+    assert_eq!(build(Vec::new(), set(&["a", "a"])), error);
+    assert_eq!(build(set(&["a", "b"]), set(&["a"])), None, "a plan may count as the default set does");
 }
 
 #[test]
@@ -135,22 +193,13 @@ fn claims_that_nothing_verifies_are_an_error_of_every_builder() {
             let slots = ConcurrencyLimiterLayer::builder().limit(1).key(key.clone()).missing_key(missing_key);
             assert_eq!(slots.build().err(), error, "{missing_key:?}");
         }
-        let limit = |key_resolver| Limit {
-            name: "r".into(),
-            scope: "r".into(),
-            rule: two_an_hour(),
-            key_resolver,
-            cost: Cost::default(),
-            enforcement: Enforcement::FULL,
-            condition: None,
-        };
         let plans =
-            |resolver, key| Some(Plans { resolver, sets: vec![("gold".into(), vec![limit(key)])], default: None });
+            |resolver, key| Some(Plans { resolver, sets: vec![("gold".into(), vec![limit("r", key)])], default: None });
         let by_address = KeyResolver::client_ip;
         let none_known = || PlanResolver::Table(HashMap::new());
         for (place, sets, of_limiter) in [
-            ("limiter", RuleSets::single(limit(by_address())), key.clone()),
-            ("rule", RuleSets::single(limit(key.clone())), by_address()),
+            ("limiter", RuleSets::single(limit("r", by_address())), key.clone()),
+            ("rule", RuleSets::single(limit("r", key.clone())), by_address()),
             ("rule of a plan", RuleSets { default: Vec::new(), plans: plans(none_known(), key.clone()) }, by_address()),
             (
                 "plan",

@@ -10,13 +10,13 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 93_735),
+    (ALL, 93_750),
     ("config", 18_005),
     ("spring", 5_400),
     ("document", 3_575),
     ("proxy", 16_370),
     ("limiter", 13_110),
-    ("filters", 12_505),
+    ("filters", 12_520),
     ("simulate", 3_630),
     ("src", 10_520),
 ];
