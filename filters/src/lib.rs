@@ -22,10 +22,11 @@
 //! | [`CorsLayer`] | `cors` | answers CORS preflights, adds `Access-Control-*` | 200, 403 |
 //! | [`RetryLayer`] | `retry` | repeats failed requests | never |
 //! | [`CircuitBreakerLayer`] | `circuit-breaker` | stops calling a failing upstream for a cool-down period | 503 open, 504 time limit |
-//! | [`FallbackHeadersLayer`] | `fallback-headers` | describes the failure to the fallback of a circuit breaker | never |
 //!
 //! Further features: `redis` and `redis-tls` for limits that several processes share, `jwt` for keys from claims of
 //! verified JSON Web Tokens, `axum` for addresses of clients in axum's `ConnectInfo`. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
+//!
+//! Items of the feature `gateway`, and those that this documentation hides, serve the Tollgate gateway: any version may change them.
 //!
 //! The limiters fit around services with any response body. Other layers that respond themselves need one with `From<Bytes>`, or
 //! [`refusal_body::RefusalBodyLayer`] behind them.
@@ -54,11 +55,13 @@
 //! [`CorsLayer`]: cors::CorsLayer
 //! [`RetryLayer`]: retry::RetryLayer
 //! [`CircuitBreakerLayer`]: circuit_breaker::CircuitBreakerLayer
-//! [`FallbackHeadersLayer`]: fallback_headers::FallbackHeadersLayer
 
 #![warn(missing_debug_implementations)]
-// Without `full`, the table above links to absent layers.
-#![cfg_attr(not(feature = "full"), allow(rustdoc::broken_intra_doc_links))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// Without its feature, nothing uses the gateway's parts.
+#![cfg_attr(not(feature = "gateway"), allow(dead_code, unreachable_pub))]
+// Without all features, links lead to absent items.
+#![cfg_attr(not(all(feature = "full", feature = "gateway")), allow(rustdoc::broken_intra_doc_links))]
 
 /// Implements `Debug` as the name alone, for types whose fields have none.
 macro_rules! opaque_debug {
@@ -88,7 +91,7 @@ pub mod cors;
 mod digest_cache;
 #[cfg(feature = "edit")]
 pub mod edit;
-#[cfg(feature = "fallback-headers")]
+#[cfg(feature = "gateway")]
 pub mod fallback_headers;
 pub mod fault;
 pub mod filter;
@@ -110,6 +113,9 @@ pub mod local_response_cache;
 ))]
 mod observed_body;
 mod percent;
+#[cfg(not(feature = "gateway"))]
+mod query;
+#[cfg(feature = "gateway")]
 pub mod query;
 #[cfg(feature = "redirect-to")]
 pub mod redirect_to;

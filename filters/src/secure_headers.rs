@@ -70,6 +70,7 @@ pub struct Settings {
 /// An invalid header value.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{value}` is not a valid header value: remove control and non-ASCII characters")]
+#[non_exhaustive]
 pub struct SettingsError {
     /// The invalid value.
     pub value: String,

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Layers that belong to another layer, or that filters consist of, and have no row of their own.
-const HELPER_LAYERS: [&str; 6] = [
+/// Layers that belong to another layer or to the gateway, or that filters consist of, and have no row of their own.
+const HELPER_LAYERS: [&str; 7] = [
+    "FallbackHeadersLayer",
     "FilterLayer",
     "PolicyHeadersLayer",
     "ReceivedHeadersLayer",
@@ -118,4 +119,29 @@ fn no_dependency_is_pinned_so_that_users_may_take_a_newer_one() {
         assert!(!version.starts_with(['~', '=', '<', '>']), "{line}");
     }
     assert!(of_workspace.contains("\ntokio = \""), "the section was read");
+}
+
+/// Returns the targets of the links in `text`.
+fn links(text: &str) -> impl Iterator<Item = &str> {
+    let inline = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let defined = text.lines().filter(|line| line.starts_with('[')).filter_map(|line| Some(line.split_once("]: ")?.1));
+    inline.chain(defined)
+}
+
+#[test]
+fn links_of_the_packages_work_outside_of_the_repository() {
+    for (name, folder) in [("tollgate-filters", "."), ("tollgate-limiter", "../crates/limiter")] {
+        let manifest = read(&format!("{folder}/Cargo.toml"));
+        for file in ["README.md", "CHANGELOG.md"] {
+            for link in links(&read(&format!("{folder}/{file}"))) {
+                assert!(link.starts_with("https://") || link.starts_with('#'), "{folder}/{file}: {link}");
+                let Some(packed) = link.strip_prefix(&format!("https://docs.rs/crate/{name}/latest/source/")) else {
+                    continue;
+                };
+                let root = packed.split('/').next().unwrap();
+                assert!(manifest.contains(&format!("\"/{root}\"")), "not packed: {link}");
+                assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(packed).exists(), "{link}");
+            }
+        }
+    }
 }

@@ -29,11 +29,16 @@
 //! Enums of rules, outcomes and sources are complete, so that a `match` finds every place that a new variant concerns: a new
 //! variant is a breaking change. Errors and results that only this crate creates are `#[non_exhaustive]`. Settings and verdicts
 //! with open fields have constructors or a `Default`; write the changed fields and `..`, since versions may add fields. Items
-//! that are hidden in this documentation serve the Tollgate gateway and may change in any version.
+//! of the feature `gateway`, and those that this documentation hides, serve the Tollgate gateway: any version may change them.
 
 #![warn(missing_debug_implementations)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// Without its feature, nothing uses the gateway's parts.
+#![cfg_attr(not(feature = "gateway"), allow(dead_code, unreachable_pub))]
 
-#[doc(hidden)]
+#[cfg(not(feature = "gateway"))]
+mod algorithm;
+#[cfg(feature = "gateway")]
 pub mod algorithm;
 pub mod concurrency;
 pub mod key;

@@ -16,6 +16,7 @@ const MAX_LISTED: usize = 5;
 
 /// Errors of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub struct KeyFileError {
     /// The first errors.
     pub errors: Vec<EntryError>,

@@ -10,6 +10,7 @@ use super::entry::shown;
 /// Error of one entry. It never shows the value of a field that may be a key.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
+#[non_exhaustive]
 pub struct EntryError {
     /// Line in the file, from 1.
     pub line: usize,

@@ -9,7 +9,7 @@
 //! | other responses | unchanged | |
 //!
 //! With a fallback ([`CircuitBreakerLayer::layer_with_fallback`]) failed requests go to the fallback instead. It gets the
-//! request as it entered this layer, with a [`FallbackCause`](crate::fault::FallbackCause) in its extensions. Headers that
+//! request as it entered this layer, with a `FallbackCause` (feature `gateway`) in its extensions. Headers that
 //! filters added to the discarded response are kept ([`ReceivedHeadersLayer`](crate::replay::ReceivedHeadersLayer)). The response to a
 //! call that the breaker did not permit carries [`CircuitOpenFallback`](crate::fault::CircuitOpenFallback). The body is
 //! recorded up to [`Settings::max_body_bytes`]; a request with a larger body has no fallback once it is being sent.

@@ -9,8 +9,8 @@
 //! | several different key ids | [`Settings::empty_key_status`], 403 | none | `ambiguous-key` |
 //!
 //! An allowed request holds its slot until the body of its response has ended, failed or been dropped (the client
-//! disconnected), or until its future is dropped. A response that opens a [`Tunnel`] passes its slot to the tunnel: a
-//! WebSocket is one request for as long as it is open.
+//! disconnected), or until its future is dropped. In the Tollgate gateway, a WebSocket is one request for as long
+//! as it is open; behind other servers, an upgraded connection holds no slot.
 //!
 //! `Retry-After` is always one second, since the end of an in-flight request cannot be predicted. Clients that ask for
 //! JSON get an RFC 9457 problem, others a line of text, or no body with [`ErrorBody::Empty`].
@@ -45,7 +45,6 @@
 //! ```
 //!
 //! [`LocalReply`]: crate::context::LocalReply
-//! [`Tunnel`]: crate::context::Tunnel
 
 mod builder;
 mod future;

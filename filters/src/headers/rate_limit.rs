@@ -84,7 +84,7 @@ impl RateLimitHeaders {
             burst_capacity: number_value(rule.capacity()),
             requested_tokens: number_value(*cost),
             policy: draft::Policy::new(name, rule),
-            is_quota: rule.algorithm().spec().prepaid,
+            is_quota: rule.is_prepaid(),
         };
         Self { names, rules: rules.iter().map(prepare).collect() }
     }

@@ -50,7 +50,7 @@ impl RequestRateLimiterLayer {
     /// neither makes errors of gRPC nor calls [`on_refusal`](super::Builder::on_refusal): a server around it does that.
     ///
     /// Denied requests go to `overflow` if [`Settings::on_limit`](super::Settings::on_limit) is [`OnLimit::Forward`](super::OnLimit::Forward). They have the
-    /// new path and are marked as [`Rerouted`](crate::context::Rerouted). `overflow` must always be ready.
+    /// new path and are marked as rerouted. `overflow` must always be ready.
     ///
     /// [`RefusalBody`]: crate::refusal_body::RefusalBody
     pub fn wrap<S>(&self, inner: S, overflow: Option<S>) -> RequestRateLimiter<S> {

@@ -181,7 +181,7 @@ impl Limit {
 
     /// Returns true if the rule delays requests until their slot.
     pub(super) fn paces(&self) -> bool {
-        self.rule.algorithm().spec().paces
+        self.rule.paces()
     }
 }
 

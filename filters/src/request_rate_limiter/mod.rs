@@ -112,7 +112,9 @@ mod report;
 mod rule_set;
 mod settlement;
 
-pub use self::access::{AccessList, IdentityCheck};
+pub use self::access::AccessList;
+#[cfg(feature = "gateway")]
+pub use self::access::IdentityCheck;
 pub use self::builder::Builder;
 pub use self::cost::{Cost, CostSource};
 pub use self::enforcement::Enforcement;

@@ -60,6 +60,7 @@ impl std::fmt::Debug for SlotTable {
 
 impl SlotTable {
     /// Applies `change` to the slots of `key`.
+    #[cfg(feature = "gateway")]
     pub fn change(&self, key: BucketKey<'_>, change: impl FnOnce(&mut Slots) -> Reply) -> Reply {
         self.change_named(&name(key), change)
     }

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 pub use self::memory::{MemorySlots, SlotTable};
 pub use self::rule::{Concurrency, ConcurrencyError};
-#[doc(hidden)]
+#[cfg(feature = "gateway")]
 pub use self::slots::{Owner, Reply, Slots, Step};
 pub use self::stats::{Renewal, SlotStats};
 use super::key::BucketKey;

@@ -24,9 +24,13 @@ pub use self::list::{Algorithm, Rule};
 pub(crate) use self::list::{by_algorithm, map_rule};
 use self::properties::Changes;
 pub(crate) use self::properties::RuleSettings;
+pub use self::properties::RuleShape;
 #[cfg(feature = "redis")]
 pub(crate) use self::properties::ScriptArg;
-pub use self::properties::{Number, NumberKind, NumberSpec, RuleShape};
+#[cfg(not(feature = "gateway"))]
+pub(crate) use self::properties::{Number, NumberKind, NumberSpec};
+#[cfg(feature = "gateway")]
+pub use self::properties::{Number, NumberKind, NumberSpec};
 pub use self::quota::Quota;
 #[cfg(test)]
 pub(crate) use self::samples::samples;
@@ -140,10 +144,23 @@ impl Rule {
                 [("limit", share(limit)), ("allowance", share(limit))]
             }
         };
-        self.with_numbers(&numbers).ok()
+        self.changed(&numbers).0.ok()
+    }
+
+    /// Returns true if requests wait for their turn.
+    #[must_use]
+    pub fn paces(&self) -> bool {
+        self.algorithm().spec().paces
+    }
+
+    /// Returns true for a prepaid total, which time alone does not refill.
+    #[must_use]
+    pub fn is_prepaid(&self) -> bool {
+        self.algorithm().spec().prepaid
     }
 
     /// Returns the numbers that can change, in the order of the algorithm's table.
+    #[cfg(any(test, feature = "gateway"))]
     #[must_use]
     pub fn numbers(&self) -> Vec<(&'static str, Number)> {
         self.changed(&[]).1
@@ -153,6 +170,7 @@ impl Rule {
     ///
     /// # Errors
     /// A number is out of range.
+    #[cfg(any(test, feature = "gateway"))]
     pub fn with_numbers(&self, numbers: &[(&'static str, Number)]) -> Result<Self, RuleError> {
         self.changed(numbers).0
     }

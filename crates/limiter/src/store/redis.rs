@@ -55,6 +55,7 @@ mod hash_slot;
 mod hot_keys;
 mod invalidation;
 mod lock;
+#[cfg(feature = "gateway")]
 mod monitor;
 mod random;
 mod script;
@@ -65,9 +66,8 @@ mod turns;
 
 pub use self::breaker::{BreakerState, Breakers};
 pub use self::client::{RedisClient, RedisStatus, Unanswered};
-pub use self::command::key_names;
-#[doc(hidden)]
-pub use self::command::script_reply;
+#[cfg(feature = "gateway")]
+pub use self::command::{key_names, script_reply};
 pub use self::connection_settings::{
     Authorities, ClientCertificate, HostPort, KeyStoreFile, Login, RedisSettings, RedisSettingsError, Sentinel,
     Servers, Tls,
@@ -77,13 +77,15 @@ pub use self::error::{Advice, StoreError};
 pub use self::gateways::{GatewayCount, Gateways};
 pub(crate) use self::hash_slot::HashSlot;
 pub use self::lock::{LockSettings, LockStats, LockedStore, Retry};
-#[doc(hidden)]
+#[cfg(feature = "gateway")]
 pub use self::monitor::{Heartbeat, OverrideTable, ServerInfo, SharedOverride};
 pub(crate) use self::random::jittered;
 pub(crate) use self::script::Script;
 pub use self::stats::{Counter, FailureCounts, Histogram, Operation, RedisStats};
 pub use self::store::{HashPage, RedisConnectError, RedisHash, RedisPlans, RedisStore};
-pub use self::topology::{NodeStatus, ProbeFailure};
+pub use self::topology::NodeStatus;
+#[cfg(feature = "gateway")]
+pub use self::topology::ProbeFailure;
 
 /// Whole microseconds of `time`.
 fn micros(time: std::time::Duration) -> u64 {

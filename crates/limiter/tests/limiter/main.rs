@@ -1,6 +1,5 @@
 //! The limiter against a real redis-server that the tests start.
 
-#![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod batching;

@@ -37,6 +37,7 @@ pub struct Snapshot<'a> {
 
 /// Reason why a snapshot cannot be used.
 #[derive(Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SnapshotError {
     /// The first bytes are those of something else.
     #[error("it holds no buckets")]

@@ -21,7 +21,6 @@ pub(crate) fn batch_answers(reply: &Value, checks: usize) -> Option<(u64, Vec<Ru
 }
 
 /// Decodes the bytes of a reply, for one request or for a batch. For fuzzing.
-#[doc(hidden)]
 #[must_use]
 pub fn script_reply(bytes: &[u8], rules: usize) -> Option<Vec<RuleVerdict>> {
     let reply = redis::parse_redis_value(bytes).ok()?;

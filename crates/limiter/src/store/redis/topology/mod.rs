@@ -2,6 +2,7 @@
 
 mod cluster;
 mod node;
+#[cfg(feature = "gateway")]
 mod probe;
 mod sentinel;
 
@@ -14,6 +15,7 @@ use self::cluster::Cluster;
 pub(crate) use self::cluster::Redirect;
 pub use self::node::NodeStatus;
 pub(crate) use self::node::{Address, AddressWatch, Node};
+#[cfg(feature = "gateway")]
 pub use self::probe::ProbeFailure;
 use self::sentinel::SentinelMonitor;
 use crate::store::redis::breaker::Breakers;
