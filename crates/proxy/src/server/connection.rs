@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
@@ -145,74 +145,77 @@ impl<H: Handler> Acceptor<H> {
 ///
 /// An idle connection is parked: it drops hyper's state and buffers, about 18 KB, and keeps only the socket until the
 /// first byte of the next request.
-async fn serve<H: Handler>(
+fn serve<H: Handler>(
     stream: TcpStream,
     client: Client,
     limits: ConnectionLimits,
     open: OpenConnection,
     permit: Arc<ConnectionPermit>,
     handler: Rc<H>,
-) {
+) -> impl Future<Output = ()> {
     let Client { peer, proxy_header } = client;
     let _ = stream.set_nodelay(true);
     let local = stream.local_addr().ok();
-    let mut timeout = limits.timeouts.header;
-    let (mut stream, mut protocol) = match shake_hands(stream, &limits, &open, &permit).await {
-        Ok(shaken) => shaken,
-        Err(error) => return tracing::debug!(%peer, %error, "client tls handshake failed"),
-    };
-    let (tls, tls_version) = (stream.is_tls(), stream.tls_version());
-    let certificate = stream.client_chain().and_then(PeerCertificate::of).map(Rc::new);
-    // The last packet of the handshake may have carried the first request.
-    let mut may_wait = !tls;
-    let mut received = Bytes::new();
-    loop {
-        if std::mem::replace(&mut may_wait, true) && received.is_empty() {
-            match wait_for_client(stream.first_bytes(), &open, timeout).await {
-                Ok(sniffed) => protocol = protocol.or(Some(sniffed)),
-                Err(error) => return tracing::debug!(%peer, %error, "client connection closed between requests"),
+    // Not an `async fn`: each idle connection would hold the arguments twice.
+    async move {
+        let mut timeout = limits.timeouts.header;
+        let (mut stream, mut protocol) = match shake_hands(stream, &limits, &open, &permit).await {
+            Ok(shaken) => shaken,
+            Err(error) => return tracing::debug!(%peer, %error, "client tls handshake failed"),
+        };
+        let (tls, tls_version) = (stream.is_tls(), stream.tls_version());
+        let certificate = stream.client_chain().and_then(PeerCertificate::of).map(Rc::new);
+        // The last packet of the handshake may have carried the first request.
+        let mut may_wait = !tls;
+        let mut received = Bytes::new();
+        loop {
+            if std::mem::replace(&mut may_wait, true) && received.is_empty() {
+                match wait_for_client(pin!(stream.first_bytes()), &open, timeout).await {
+                    Ok(sniffed) => protocol = protocol.or(Some(sniffed)),
+                    Err(error) => return tracing::debug!(%peer, %error, "client connection closed between requests"),
+                }
             }
-        }
-        let http1 = protocol == Some(Protocol::Http1);
-        let activity = Activity::new(Instant::now(), http1);
-        let handle: Arc<dyn ConnectionHandle> = Arc::<Activity>::clone(&activity);
-        let served = Rc::new(ServedConnection {
-            info: ConnectionInfo {
-                peer,
-                proxy_header: proxy_header.clone(),
-                certificate: certificate.clone(),
-                local,
-                tls,
-                tls_version,
-                http1,
-                handle,
-            },
-            activity: Arc::clone(&activity),
-            permit: Arc::clone(&permit),
-            connections: Arc::clone(open.all()),
-            asks_upgrade: Cell::default(),
-        });
-        let io = ClientIo::new(stream, received, activity, limits.timeouts, limits.half_close);
-        let (timeouts, handler) = (&limits.timeouts, Rc::clone(&handler));
-        // Boxed separately, so that a parked connection is as small as its socket.
-        if !http1 {
-            let serving = serve_http2(io, limits.head, timeouts.write, served, handler, &open);
-            if let Some(stream) = Box::pin(serving).await {
-                linger(&stream, false, &open).await;
-            }
-            return;
-        }
-        match Box::pin(serve_http1(io, limits.head, timeouts.write, served, handler, &open)).await {
-            Served::Idle(idle, bytes) => (stream, received) = (idle, bytes),
-            Served::Closed { stream, is_sending } => return linger(&stream, is_sending, &open).await,
-            Served::Tunnel(stream, tunnel) => {
-                let open = Box::new((open.all().open(), permit));
-                let _ = tunnel.send(TunnelClient { stream, open });
+            let http1 = protocol == Some(Protocol::Http1);
+            let activity = Activity::new(Instant::now(), http1);
+            let handle: Arc<dyn ConnectionHandle> = Arc::<Activity>::clone(&activity);
+            let served = Rc::new(ServedConnection {
+                info: ConnectionInfo {
+                    peer,
+                    proxy_header: proxy_header.clone(),
+                    certificate: certificate.clone(),
+                    local,
+                    tls,
+                    tls_version,
+                    http1,
+                    handle,
+                },
+                activity: Arc::clone(&activity),
+                permit: Arc::clone(&permit),
+                connections: Arc::clone(open.all()),
+                asks_upgrade: Cell::default(),
+            });
+            let io = ClientIo::new(stream, received, activity, limits.timeouts, limits.half_close);
+            let (timeouts, handler) = (&limits.timeouts, Rc::clone(&handler));
+            // Boxed separately, so that a parked connection is as small as its socket.
+            if !http1 {
+                let serving = Box::pin(serve_http2(io, limits.head, timeouts.write, served, handler, &open));
+                if let Some(stream) = serving.await {
+                    linger(&stream, false, &open).await;
+                }
                 return;
             }
-            Served::Gone => return,
+            match Box::pin(serve_http1(io, limits.head, timeouts.write, served, handler, &open)).await {
+                Served::Idle(idle, bytes) => (stream, received) = (idle, bytes),
+                Served::Closed { stream, is_sending } => return linger(&stream, is_sending, &open).await,
+                Served::Tunnel(stream, tunnel) => {
+                    let open = Box::new((open.all().open(), permit));
+                    let _ = tunnel.send(TunnelClient { stream, open });
+                    return;
+                }
+                Served::Gone => return,
+            }
+            timeout = timeouts.idle;
         }
-        timeout = timeouts.idle;
     }
 }
 
@@ -226,8 +229,8 @@ async fn shake_hands(
     let Some(tls) = &limits.tls else {
         return Ok((ClientStream::Plain(stream), (!limits.http2).then_some(Protocol::Http1)));
     };
-    let handshake = Box::pin(ClientStream::handshake(stream, Arc::clone(tls)));
-    let shaken = wait_for_client(handshake, open, limits.timeouts.header).await;
+    let mut handshake = Box::pin(ClientStream::handshake(stream, Arc::clone(tls)));
+    let shaken = wait_for_client(handshake.as_mut(), open, limits.timeouts.header).await;
     permit.count_handshake(shaken.is_ok());
     shaken.map(|(stream, protocol)| (stream, Some(protocol)))
 }
@@ -237,17 +240,17 @@ async fn shake_hands(
 pub(super) async fn linger(stream: &ClientStream, is_sending: bool, open: &OpenConnection) {
     let socket = stream.socket();
     if is_sending || discard_some(socket).is_ok_and(|count| count > 0) {
-        let _ = wait_for_client(discard(socket), open, LINGER_TIME).await;
+        let _ = wait_for_client(Box::pin(discard(socket)).as_mut(), open, LINGER_TIME).await;
     }
 }
 
 /// Waits for bytes of the client, for `timeout` at most, and for [`CLOSING_GRACE`] once the gateway is closing.
 pub(super) async fn wait_for_client<T>(
-    bytes: impl Future<Output = io::Result<T>>,
+    mut bytes: Pin<&mut impl Future<Output = io::Result<T>>>,
     open: &OpenConnection,
     timeout: Duration,
 ) -> io::Result<T> {
-    let (mut bytes, mut timer, mut grace) = (pin!(bytes), pin!(None), None);
+    let (mut timer, mut grace) = (pin!(None), None);
     // The task keeps its waker: it is woken at each stage of a shutdown from now on.
     poll_fn(|cx| {
         open.watch(cx);

@@ -70,55 +70,60 @@ pub(super) enum Served {
 }
 
 /// Serves HTTP/1 until the connection ends or is idle.
-pub(super) async fn serve_http1<H: Handler>(
+pub(super) fn serve_http1<H: Handler>(
     io: ClientIo,
     limits: HeadLimits,
     write_timeout: Duration,
     served: Rc<ServedConnection>,
     handler: Rc<H>,
     open: &OpenConnection,
-) -> Served {
+) -> impl Future<Output = Served> {
     let (recorder, connected) = (Rc::clone(&handler), Rc::clone(&served));
-    let activity = &connected.activity;
     let service = service_fn(move |request| respond(&*handler, request, &served));
     let mut connection = builder(limits).serve_connection(TokioIo::new(io), service);
-    let leave = |cx: &Context<'_>| {
-        // hyper does not always ask for more of the response after it has written everything.
-        if activity.may_go_on() {
-            cx.waker().wake_by_ref();
+    // Not an `async fn`: each connection would hold the arguments twice.
+    async move {
+        let activity = &connected.activity;
+        let leave = |cx: &Context<'_>| {
+            // hyper does not always ask for more of the response after it has written everything.
+            if activity.may_go_on() {
+                cx.waker().wake_by_ref();
+            }
+            activity.is_parked()
+        };
+        let ended = loop {
+            let shut_down = http1::Connection::graceful_shutdown;
+            let ended = drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await;
+            // After a request to switch protocols, hyper ends once before it has written everything and closed.
+            if !connected.asks_upgrade.take() || activity.is_tunnel() || !matches!(ended, Some(Ok(()))) {
+                break ended;
+            }
+        };
+        let tunnel = activity.take_tunnel();
+        let refusal = match &ended {
+            Some(Err(error)) => {
+                tracing::debug!(peer = %connected.info.peer, %error, "client connection failed");
+                let Some(refusal) = Refusal::of(error) else { return Served::Gone };
+                recorder.record_refusal(&connected.info, refusal.status, refusal.detail);
+                Some(refusal)
+            }
+            Some(Ok(())) | None => None,
+        };
+        let (io, received) = {
+            let parts = connection.into_parts();
+            (parts.io.into_inner(), parts.read_buf)
+        };
+        if let Some(tunnel) = tunnel {
+            return Served::Tunnel(Box::new(io.with_received(received)), tunnel);
         }
-        activity.is_parked()
-    };
-    let ended = loop {
-        let shut_down = http1::Connection::graceful_shutdown;
-        let ended = drive(Pin::new(&mut connection), open, DrainStage::Closing, shut_down, leave).await;
-        // After a request to switch protocols, hyper ends once before it has written everything and closed.
-        if !connected.asks_upgrade.take() || activity.is_tunnel() || !matches!(ended, Some(Ok(()))) {
-            break ended;
+        if ended.is_none() {
+            // Empty bytes of hyper would keep its buffer of 8 KB for as long as the connection is idle.
+            let received = if received.is_empty() { Bytes::new() } else { received };
+            return Served::Idle(io.into_stream(), received);
         }
-    };
-    let tunnel = activity.take_tunnel();
-    let refusal = match &ended {
-        Some(Err(error)) => {
-            tracing::debug!(peer = %connected.info.peer, %error, "client connection failed");
-            let Some(refusal) = Refusal::of(error) else { return Served::Gone };
-            recorder.record_refusal(&connected.info, refusal.status, refusal.detail);
-            Some(refusal)
-        }
-        Some(Ok(())) | None => None,
-    };
-    let parts = connection.into_parts();
-    let (io, received) = (parts.io.into_inner(), parts.read_buf);
-    if let Some(tunnel) = tunnel {
-        return Served::Tunnel(Box::new(io.with_received(received)), tunnel);
+        let is_sending = refusal.is_some() || activity.ends_reads() || !received.is_empty() || io.has_received();
+        Box::pin(close(io, refusal, is_sending, write_timeout)).await
     }
-    if ended.is_none() {
-        // Empty bytes of hyper would keep its buffer of 8 KB for as long as the connection is idle.
-        let received = if received.is_empty() { Bytes::new() } else { received };
-        return Served::Idle(io.into_stream(), received);
-    }
-    let is_sending = refusal.is_some() || activity.ends_reads() || !received.is_empty() || io.has_received();
-    close(io, refusal, is_sending, write_timeout).await
 }
 
 fn builder(limits: HeadLimits) -> http1::Builder {

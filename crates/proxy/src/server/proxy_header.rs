@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 
 use rustix::net::{RecvFlags, recv};
@@ -71,7 +72,7 @@ async fn wait(
     open: &OpenConnection,
 ) -> Result<Client, Unserved> {
     let has_bytes = Cell::new(false);
-    let reading = peek_until::<MAX_BYTES, _>(stream, |bytes, is_last| {
+    let reading = pin!(peek_until::<MAX_BYTES, _>(stream, |bytes, is_last| {
         has_bytes.set(!bytes.is_empty());
         let ended = match bytes {
             _ if !is_last && !bytes.is_empty() => None,
@@ -79,7 +80,7 @@ async fn wait(
             _ => Some(Err(Unserved::Failed(HeaderFailure::Malformed))),
         };
         read(stream, bytes, peer, protocol).or(ended)
-    });
+    }));
     match wait_for_client(reading, open, protocol.timeout.get()).await {
         Ok(received) => received,
         Err(error) if error.kind() != io::ErrorKind::TimedOut => Err(Unserved::Ended),

@@ -48,52 +48,55 @@ const LAST_WRITE: Duration = Duration::from_millis(100);
 
 /// Serves HTTP/2 until the connection ends. Streams that the client does not read for `write_timeout` are reset. Returns the
 /// connection if the gateway has closed its sending side.
-pub(super) async fn serve_http2<H: Handler>(
+pub(super) fn serve_http2<H: Handler>(
     io: ClientIo,
     limits: HeadLimits,
     write_timeout: Duration,
     served: Rc<ServedConnection>,
     handler: Rc<H>,
     open: &OpenConnection,
-) -> Option<ClientStream> {
+) -> impl Future<Output = Option<ClientStream>> {
     let peer = served.info.peer;
     let activity = Arc::clone(&served.activity);
     let responses = Rc::<Responses>::default();
     let io = BufferedIo::new(io);
-    let server = Http2Server {
-        state: State::Handshake(builder(limits).handshake(io.clone())),
-        io: io.clone(),
-        shuts_down: false,
-        limits,
-        responses: Rc::clone(&responses),
-        served,
-        handler,
-    };
-    let evicted = |_: &Context<'_>| {
-        open.set_idle(activity.is_parked());
-        open.is_evicted()
-    };
-    let is_closed = {
-        let mut server = pin!(server);
-        tokio::select! {
-            // GOAWAY names the last accepted request, so the connection can shut down at the first stage.
-            ended = drive(server.as_mut(), open, DrainStage::LastRequests, Http2Server::shut_down, evicted) => match ended {
-                Some(Ok(())) => true,
-                Some(Err(error)) => {
-                    tracing::debug!(%peer, %error, "client connection failed");
-                    !error.is_io()
-                }
-                None => {
-                    server.as_mut().close();
-                    let _ = tokio::time::timeout(LAST_WRITE, server).await;
-                    false
-                }
-            },
-            () = responses.check_all(write_timeout) => false,
-        }
-    };
-    let socket = io.into_inner().filter(|_| is_closed)?;
-    Some(socket.into_stream())
+    // Not an `async fn`: each connection would hold the arguments twice.
+    async move {
+        let server = Http2Server {
+            state: State::Handshake(builder(limits).handshake(io.clone())),
+            io: io.clone(),
+            shuts_down: false,
+            limits,
+            responses: Rc::clone(&responses),
+            served,
+            handler,
+        };
+        let evicted = |_: &Context<'_>| {
+            open.set_idle(activity.is_parked());
+            open.is_evicted()
+        };
+        let is_closed = {
+            let mut server = pin!(server);
+            tokio::select! {
+                // GOAWAY names the last accepted request, so the connection can shut down at the first stage.
+                ended = drive(server.as_mut(), open, DrainStage::LastRequests, Http2Server::shut_down, evicted) => match ended {
+                    Some(Ok(())) => true,
+                    Some(Err(error)) => {
+                        tracing::debug!(%peer, %error, "client connection failed");
+                        !error.is_io()
+                    }
+                    None => {
+                        server.as_mut().close();
+                        let _ = tokio::time::timeout(LAST_WRITE, server).await;
+                        false
+                    }
+                },
+                () = responses.check_all(write_timeout) => false,
+            }
+        };
+        let socket = io.into_inner().filter(|_| is_closed)?;
+        Some(socket.into_stream())
+    }
 }
 
 fn builder(limits: HeadLimits) -> h2::server::Builder {
