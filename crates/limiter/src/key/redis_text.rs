@@ -56,14 +56,11 @@ fn write_plain_scope(scope: &str, out: &mut Vec<u8>) {
     if scope.len() > MAX_PLAIN {
         return write_hash(scope.as_bytes(), out);
     }
-    for char in scope.chars() {
-        let mut utf8 = [0; 4];
-        let bytes = char.encode_utf8(&mut utf8).as_bytes();
-        if char.is_control() || matches!(char, '.' | '%' | '#' | '{' | '}') {
-            bytes.iter().for_each(|byte| write_encoded(*byte, out));
-        } else {
-            out.extend_from_slice(bytes);
-        }
+    let is_encoded = |char: char| char.is_control() || matches!(char, '.' | '%' | '#' | '{' | '}');
+    for part in scope.split_inclusive(is_encoded) {
+        let plain = part.trim_end_matches(is_encoded);
+        out.extend_from_slice(plain.as_bytes());
+        part[plain.len()..].bytes().for_each(|byte| write_encoded(byte, out));
     }
 }
 

@@ -4,16 +4,20 @@
 //! streaming hasher spends half of its time on collecting bytes into words across calls. Here each text is padded to
 //! whole words, and the last word contains both lengths, so different pairs have different inputs.
 
+#[cfg(feature = "redis")]
+mod words;
+
 use super::table::KeyHash;
 
 /// Hasher with a secret key of 128 bits.
 #[derive(Clone, Copy)]
-pub(super) struct Hasher {
+pub(crate) struct Hasher {
     k0: u64,
     k1: u64,
 }
 
 /// State of SipHash: four words.
+#[derive(Clone, Copy)]
 struct State(u64, u64, u64, u64);
 
 /// Bits of each length in the last word. They suffice for texts below 256 MB.
@@ -22,7 +26,7 @@ const LENGTH_BITS: u32 = 28;
 const LENGTH_MASK: u64 = (1 << LENGTH_BITS) - 1;
 
 impl Hasher {
-    pub(super) fn new(key: [u8; 16]) -> Self {
+    pub(crate) fn new(key: [u8; 16]) -> Self {
         Self { k0: word(&key[..8]), k1: word(&key[8..]) }
     }
 
@@ -43,22 +47,24 @@ impl Hasher {
     }
 
     #[inline(always)]
-    fn hash(&self, scope: &[u8], id: &[u8], lengths: u64) -> KeyHash {
-        let mut state = State(
+    fn state(&self) -> State {
+        State(
             self.k0 ^ 0x736f_6d65_7073_6575,
             self.k1 ^ 0x646f_7261_6e64_6f6d ^ 0xee,
             self.k0 ^ 0x6c79_6765_6e65_7261,
             self.k1 ^ 0x7465_6462_7974_6573,
-        );
+        )
+    }
+
+    #[inline(always)]
+    fn hash(&self, scope: &[u8], id: &[u8], lengths: u64) -> KeyHash {
+        let mut state = self.state();
         state.absorb_text(scope);
         state.absorb_text(id);
         // As in the standard, the last byte is the length of the input: both padded texts and seven bytes.
         let hashed = scope.len().next_multiple_of(8) + id.len().next_multiple_of(8) + 7;
-        state.absorb((hashed as u64) << 56 | lengths);
-        state.2 ^= 0xee;
-        let first = state.finish();
-        state.1 ^= 0xdd;
-        KeyHash::new(first, state.finish())
+        let (shard, fingerprint) = state.finish_128((hashed as u64) << 56 | lengths);
+        KeyHash::new(shard, fingerprint)
     }
 }
 
@@ -79,6 +85,16 @@ impl State {
         self.3 ^= word;
         self.round();
         self.0 ^= word;
+    }
+
+    /// Absorbs the last word, and returns both halves of the result.
+    #[inline]
+    fn finish_128(&mut self, last: u64) -> (u64, u64) {
+        self.absorb(last);
+        self.2 ^= 0xee;
+        let first = self.finish();
+        self.1 ^= 0xdd;
+        (first, self.finish())
     }
 
     #[inline]

@@ -35,7 +35,7 @@
 //! state of its own, beyond `max_keys` if necessary.
 
 mod clock;
-mod hash;
+pub(crate) mod hash;
 mod multi;
 mod one;
 mod places;

@@ -5,8 +5,10 @@
 //! its keys is the one from when the call was *sent*. So a decision made before the return is known to be stale,
 //! whichever reply arrives first.
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::store::memory::hash::Hasher;
+use crate::sync::random_key;
 
 /// Pub/sub channel, behind the prefix of keys; a message is the name of a key in Redis, after [`REVOKE`] if its leases end
 /// too.
@@ -22,7 +24,7 @@ const STRIPES: usize = 1_024;
 
 /// One version for each stripe of keys, and one for all keys: notices may be missed while no connection listens.
 pub(crate) struct Invalidations {
-    seed: RandomState,
+    hasher: Hasher,
     stripes: Box<[AtomicU32]>,
     all: AtomicU32,
 }
@@ -37,13 +39,13 @@ pub(crate) struct KeyVersions {
 impl Default for Invalidations {
     fn default() -> Self {
         let stripes = std::iter::repeat_with(AtomicU32::default).take(STRIPES).collect();
-        Self { seed: RandomState::new(), stripes, all: AtomicU32::default() }
+        Self { hasher: Hasher::new(random_key()), stripes, all: AtomicU32::default() }
     }
 }
 
 impl Invalidations {
     /// Current versions of `keys`.
-    pub(crate) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> KeyVersions {
+    pub(crate) fn key_versions<'k>(&self, keys: impl ExactSizeIterator<Item = &'k [u8]>) -> KeyVersions {
         let stripe = |key| {
             let at = self.stripe(key);
             (at as u16, self.stripes[at].load(Ordering::Acquire))
@@ -68,7 +70,7 @@ impl Invalidations {
     }
 
     fn stripe(&self, key: &[u8]) -> usize {
-        self.seed.hash_one(key) as usize % STRIPES
+        self.hasher.value(key) as usize % STRIPES
     }
 }
 

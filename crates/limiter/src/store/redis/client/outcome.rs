@@ -45,7 +45,7 @@ impl Request {
 
     /// Counts the outcome: nothing by the deadline (`None`), an error, an invalid reply, or a valid one.
     pub(super) fn finish<T>(
-        self,
+        &self,
         started: Instant,
         result: Option<Result<Option<T>, RequestError>>,
     ) -> Result<T, Unanswered> {

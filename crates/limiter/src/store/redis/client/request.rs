@@ -151,12 +151,12 @@ impl Request {
 
     /// Sends a decision, possibly in a batch with others, and waits for a reply that `read` understands.
     pub(crate) async fn decide<T>(
-        mut self,
-        call: ScriptCall,
+        &mut self,
+        call: Arc<ScriptCall>,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, Unanswered> {
         let (started, deadline) = (Instant::now(), self.deadline);
-        let reply = timeout_at(deadline, self.send_batched(Arc::new(call))).await;
+        let reply = timeout_at(deadline, self.send_batched(call)).await;
         self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
     }
 
@@ -170,7 +170,8 @@ impl Request {
             }
         }
         self.client.context.stats.call_sizes.observe(call.requests);
-        self.send(Some(&call.script), &call.cmd).await
+        // Boxed, so that the future of a batched call is below the 1 KB up to which the allocator has blocks at hand.
+        Box::pin(self.send(Some(&call.script), &call.cmd)).await
     }
 
     /// Sends `pipeline`, script calls in `form`, in one write and waits for all replies, in order. Error replies are among

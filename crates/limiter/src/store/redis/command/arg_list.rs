@@ -42,8 +42,8 @@ impl ArgList {
         self.bytes.get(start..*self.ends.get(at)?)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).filter_map(|at| self.get(at))
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        (0..self.len()).map(|at| self.get(at).unwrap_or_default())
     }
 }
 

@@ -71,20 +71,17 @@ async fn send(
     cmd: &Cmd,
     asking: bool,
 ) -> Result<Value, RedisError> {
-    let asking = asking.then(|| redis::cmd("ASKING"));
-    if before.is_none() && asking.is_none() {
+    if before.is_none() && !asking {
         return connection.send_packed_command(cmd).await.and_then(top_level_error);
     }
     let mut pipeline = Pipeline::with_capacity(3);
-    for cmd in before.into_iter().chain(asking) {
+    for cmd in before.into_iter().chain(asking.then(|| redis::cmd("ASKING"))) {
         pipeline.add_command(cmd);
     }
     pipeline.add_command(cmd.clone());
-    let mut last = Value::Nil;
-    for reply in connection.send_packed_commands(&pipeline, 0, pipeline.len()).await? {
-        last = top_level_error(reply)?;
-    }
-    Ok(last)
+    // Boxed, since few calls need it: the future of the others is copied into a task.
+    let replies = Box::pin(connection.send_packed_commands(&pipeline, 0, pipeline.len())).await?;
+    replies.into_iter().try_fold(Value::Nil, |_, reply| top_level_error(reply))
 }
 
 /// Turns an error reply into an error. Nested errors belong to single calls of a batch.

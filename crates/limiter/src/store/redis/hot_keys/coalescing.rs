@@ -4,8 +4,8 @@
 //! calls Redis for all followers that wait, again and again until none does. So no request depends on another one, which
 //! may be dropped, but on that task; if the task panics, its followers are notified at once.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::HotKeys;
 use super::check_set::CheckSet;
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, FingerprintMap};
 use super::hot_key::LeaseOrigin;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::{self, BatchSize};
@@ -31,7 +31,7 @@ const MAX_FOLLOWERS: usize = 4_096;
 
 /// Requests in flight by fingerprint. `None`: only the leader; otherwise the followers that a task serves.
 #[derive(Default)]
-pub(super) struct Coalescer(Mutex<HashMap<u128, Option<VecDeque<Follower>>>>);
+pub(super) struct Coalescer(Mutex<FingerprintMap<Option<VecDeque<Follower>>>>);
 
 /// A request that waits for a shared call.
 struct Follower {
@@ -184,8 +184,7 @@ async fn run(hot_keys: Arc<HotKeys>, checks: Arc<CheckSet>) {
 /// Calls Redis once for all `followers`. Returns those that wait for another call, since not all requests fit.
 async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Vec<Follower>) -> Vec<Follower> {
     // The request with the latest deadline.
-    let Some(request) = followers.last().map(|last| last.request.clone()) else { return followers };
-    let owner = request.clone();
+    let Some(mut request) = followers.last().map(|last| last.request.clone()) else { return followers };
     let waiting = followers.len() as u64;
     let fingerprint = checks.fingerprint.checks;
     let spare = checks.lease_terms.map_or(0, |terms| hot_keys.leases.spare_requests(fingerprint, terms));
@@ -201,21 +200,21 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
         let (admitted, answers) = command::batch_answers(reply, checks.len())?;
         Some((admitted, checks.verdict(&answers, 0)?, answers))
     };
-    let reply = request.decide(call, read).await;
+    let reply = request.decide(Arc::new(call), read).await;
     if reply.is_ok() {
         let late = followers.iter().filter(|follower| follower.reply.is_closed() && follower.is_late());
         late.for_each(|follower| follower.request.record_late());
     }
     match reply {
         Err(unanswered) => {
-            fail(followers, unanswered.kind, &owner);
+            fail(followers, unanswered.kind, &request);
             Vec::new()
         }
         Ok((0, denied, _)) => {
             deny(hot_keys, checks, followers, denied, sent);
             Vec::new()
         }
-        Ok(reply) => admit(hot_keys, checks, followers, reply, sent, owner),
+        Ok(reply) => admit(hot_keys, checks, followers, reply, sent, request),
     }
 }
 

@@ -5,13 +5,12 @@
 //! two machines are compared: the time counts from when the call was sent. Redis decided later, so a cached denial never
 //! outlives the real one.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, FingerprintMap};
 use crate::rule::Rule;
 use crate::store::Check;
 use crate::store::redis::invalidation::{Invalidations, KeyVersions};
@@ -50,8 +49,8 @@ pub(crate) struct DenialCache {
 struct Denials {
     /// Most denials in each half; 0: none is cached.
     half: usize,
-    young: HashMap<u128, CachedDenial>,
-    old: HashMap<u128, CachedDenial>,
+    young: FingerprintMap<CachedDenial>,
+    old: FingerprintMap<CachedDenial>,
 }
 
 impl CachedDenial {
@@ -127,7 +126,7 @@ impl DenialCache {
     }
 
     /// Versions of the keys of a call that is about to be sent.
-    pub(crate) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> KeyVersions {
+    pub(crate) fn key_versions<'k>(&self, keys: impl ExactSizeIterator<Item = &'k [u8]>) -> KeyVersions {
         self.invalidations.key_versions(keys)
     }
 

@@ -1,13 +1,15 @@
 //! Fingerprints of checks.
 
-use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use crate::store::Check;
+use crate::store::memory::hash;
 use crate::store::redis::command::CallOptions;
+use crate::sync::random_key;
 
-/// Random keys of two hash functions. Clients cannot aim at a collision of their 128 bits.
-#[derive(Default)]
-pub(super) struct FingerprintSeeds([RandomState; 2]);
+/// Hash function with a random key. Clients cannot aim at a collision of its 128 bits.
+pub(super) struct FingerprintSeed(hash::Hasher);
 
 /// Fingerprint of the checks of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,22 +20,45 @@ pub(crate) struct Fingerprint {
     pub(super) checks: u128,
 }
 
-impl FingerprintSeeds {
+/// Map by fingerprints. They are hashes already.
+pub(super) type FingerprintMap<V> = HashMap<u128, V, BuildHasherDefault<LowHalf>>;
+
+/// Hasher that takes the lower half of a fingerprint.
+#[derive(Default)]
+pub(super) struct LowHalf(u64);
+
+impl Default for FingerprintSeed {
+    fn default() -> Self {
+        Self(hash::Hasher::new(random_key()))
+    }
+}
+
+impl FingerprintSeed {
     pub(super) fn fingerprint(&self, checks: &[Check<'_>], options: &CallOptions) -> Fingerprint {
-        let [high, low] = self.0.each_ref().map(|seed| {
-            let mut hasher = seed.build_hasher();
-            options.hash(&mut hasher);
-            checks.len().hash(&mut hasher);
-            for check in checks {
-                check.key.hash(&mut hasher);
-                check.rule.hash(&mut hasher);
-            }
-            let rules = hasher.finish();
-            checks.iter().for_each(|check| hasher.write_u64(check.cost));
-            (rules, hasher.finish())
-        });
-        let join = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
-        Fingerprint { rules: join(high.0, low.0), checks: join(high.1, low.1) }
+        let mut hasher = self.0.words();
+        options.hash(&mut hasher);
+        checks.len().hash(&mut hasher);
+        for check in checks {
+            check.key.hash(&mut hasher);
+            check.rule.hash(&mut hasher);
+        }
+        let rules = hasher.finish_128();
+        checks.iter().for_each(|check| hasher.write_u64(check.cost));
+        Fingerprint { rules, checks: hasher.finish_128() }
+    }
+}
+
+impl Hasher for LowHalf {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u128(&mut self, fingerprint: u128) {
+        self.0 = fingerprint as u64;
     }
 }
 
@@ -47,7 +72,7 @@ mod tests {
 
     #[test]
     fn another_key_rule_or_cost_has_another_fingerprint() {
-        let seeds = FingerprintSeeds::default();
+        let seeds = FingerprintSeed::default();
         let [one, other] = [10, 20].map(|rate| Rule::Gcra(TokenBucket::per_second(rate, 20).unwrap()));
         let ask = |scope, id: &[u8], rule, cost| {
             seeds.fingerprint(&[Check { key: BucketKey { scope, id }, rule, cost }], &CallOptions::default())

@@ -1,6 +1,5 @@
 //! Leases by fingerprint: taking requests from them, renewing them, and returning unused requests.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use super::check_set::{CheckSet, LeaseTerms};
-use super::fingerprint::Fingerprint;
+use super::fingerprint::{Fingerprint, FingerprintMap};
 use super::hot_key::{EndedLease, HotKey, LeaseOrigin};
 use super::lease::Lease;
 use crate::store::Check;
@@ -27,7 +26,7 @@ const SWEEP_INTERVAL_US: u64 = 100_000;
 
 /// Leases by fingerprint.
 pub(crate) struct Leases {
-    hot_keys: Mutex<HashMap<u128, HotKey>>,
+    hot_keys: Mutex<FingerprintMap<HotKey>>,
     /// Time of the next sweep of a full map, so that a flood of keys does not sweep for each.
     sweep_at_us: AtomicU64,
     revocations: Arc<Invalidations>,
@@ -52,7 +51,7 @@ impl Leases {
     }
 
     /// Versions of the keys of a call that is about to be sent, by which its lease is revoked.
-    pub(super) fn key_versions<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> KeyVersions {
+    pub(super) fn key_versions<'k>(&self, keys: impl ExactSizeIterator<Item = &'k [u8]>) -> KeyVersions {
         self.revocations.key_versions(keys)
     }
 

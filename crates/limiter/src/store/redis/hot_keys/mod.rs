@@ -20,7 +20,7 @@ use self::coalescing::Coalescer;
 pub(crate) use self::coalescing::{Join, LeaderGuard};
 pub(crate) use self::denials::DenialCache;
 pub(crate) use self::fingerprint::Fingerprint;
-use self::fingerprint::FingerprintSeeds;
+use self::fingerprint::FingerprintSeed;
 pub(crate) use self::hot_key::is_array;
 pub(crate) use self::leases::LeaseLookup;
 use self::leases::Leases;
@@ -31,7 +31,7 @@ use crate::store::memory::MonotonicClock;
 
 /// Knowledge about hot keys that all stores of one client share.
 pub(crate) struct HotKeys {
-    seeds: FingerprintSeeds,
+    seed: FingerprintSeed,
     clock: Arc<MonotonicClock>,
     pub(crate) denials: Arc<DenialCache>,
     coalescer: Arc<Coalescer>,
@@ -45,7 +45,7 @@ impl HotKeys {
             let (context, clock) = (client.context(), Arc::default());
             let stats = || Arc::clone(&context.stats);
             Self {
-                seeds: FingerprintSeeds::default(),
+                seed: FingerprintSeed::default(),
                 denials: Arc::new(DenialCache::new(Arc::clone(&context.invalidations), stats())),
                 coalescer: Arc::default(),
                 leases: Arc::new(Leases::new(Arc::clone(&context.revocations), Arc::clone(&clock), stats())),
@@ -55,7 +55,7 @@ impl HotKeys {
     }
 
     pub(crate) fn fingerprint(&self, checks: &[Check<'_>], options: &CallOptions) -> Fingerprint {
-        self.seeds.fingerprint(checks, options)
+        self.seed.fingerprint(checks, options)
     }
 
     /// Time by which denials and leases expire.

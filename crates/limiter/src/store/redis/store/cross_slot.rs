@@ -13,6 +13,7 @@
 //! [`RedisSettings::timeout`]: crate::store::redis::RedisSettings::timeout
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::RedisStore;
 use crate::store::fallback::Fallback;
@@ -66,14 +67,14 @@ impl RedisStore {
         let mut answers: Vec<Option<RuleVerdict>> = vec![None; checks.len()];
         let mut costs = TakenCosts { store: self, checks, taken: Vec::new() };
         let mut admitted = true;
-        for (request, indices) in requests {
+        for (mut request, indices) in requests {
             let of_slot: Vec<_> = indices.iter().map(|&index| checks[index].check()).collect();
             let call = if admitted {
                 command::decide(&of_slot, &[], &self.options)
             } else {
                 command::look(&of_slot, &self.options)
             };
-            let replies = request.decide(call, |reply| command::answers(reply, of_slot.len())).await.ok()?;
+            let replies = request.decide(Arc::new(call), |reply| command::answers(reply, of_slot.len())).await.ok()?;
             let allowed = replies.iter().all(|answer| answer.outcome == Outcome::Allowed);
             for (&index, answer) in indices.iter().zip(replies) {
                 if admitted && allowed {

@@ -20,6 +20,8 @@
 //! The cache keeps a denial under the list of rules that denied. So a denial of observed rules is never found for a list
 //! that has enforced rules too.
 
+use std::sync::Arc;
+
 use redis::Value;
 use tokio::time::timeout_at;
 
@@ -105,23 +107,23 @@ impl RedisStore {
     /// Decides with a call of its own. `guard` lets equal requests follow meanwhile.
     fn call(
         &self,
-        request: Request,
+        mut request: Request,
         guard: Option<LeaderGuard>,
         [enforced, observed]: [&[Check<'_>]; 2],
         stages: Stages,
         sent_us: u64,
     ) -> Decision {
-        let call = command::decide(enforced, observed, &self.options);
+        let call = Arc::new(command::decide(enforced, observed, &self.options));
         let key_versions = self.denials.key_versions(call.keys.iter());
-        let store = self.clone();
+        let (hot_keys, options, denials) = (self.hot_keys.clone(), self.options.clone(), self.denials.clone());
         Decision::Pending(Box::pin(async move {
             let verdict = request.decide(call, |reply| stages.verdict(reply)).await;
             drop(guard);
             let Ok(verdict) = verdict else { return stages.fall_back() };
-            let times = [sent_us, store.hot_keys.now_us(&store.options)];
+            let times = [sent_us, hot_keys.now_us(&options)];
             let (stage, denial) = stages.last(&verdict);
             let costs: Vec<u64> = stage.numbers.iter().map(|(cost, _)| *cost).collect();
-            store.denials.record(stage.fingerprint, denial, &costs, key_versions, times);
+            denials.record(stage.fingerprint, denial, &costs, key_versions, times);
             verdict
         }))
     }

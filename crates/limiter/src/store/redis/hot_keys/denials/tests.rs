@@ -5,7 +5,7 @@ use crate::algorithm::{Algorithm, Moment};
 use crate::key::BucketKey;
 use crate::rule::{Align, FixedWindow, SlidingWindowLog, TokenBucket};
 use crate::store::redis::command::CallOptions;
-use crate::store::redis::hot_keys::fingerprint::FingerprintSeeds;
+use crate::store::redis::hot_keys::fingerprint::FingerprintSeed;
 use crate::store::redis::invalidation::Invalidations;
 use crate::verdict::RuleVerdict;
 
@@ -106,7 +106,7 @@ fn a_rule_of_a_list_that_no_longer_denies_reports_allowed() {
 
 #[test]
 fn the_oldest_denials_are_dropped_first() {
-    let (seeds, rule) = (FingerprintSeeds::default(), gcra());
+    let (seeds, rule) = (FingerprintSeed::default(), gcra());
     let cache = DenialCache::new(Arc::default(), Arc::default());
     let mut fingerprints = Vec::new();
     for number in 0..HALF * 2 + 1 {
