@@ -105,7 +105,14 @@ impl RateLimitHeaders {
 
     /// Adds the fields, as [`append`](Self::append) does, for a verdict on some of the rules.
     pub(crate) fn append_checked(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {
-        let Some(rule) = self.nearest(verdict, checked).filter(|_| self.names.include) else { return };
+        if !self.names.include {
+            return;
+        }
+        let Some(rule) = checked.rules.get(verdict.rule).and_then(|at| self.rules.get(usize::from(*at))) else {
+            return;
+        };
+        let replaced = verdict.replaced_rule(verdict.rule).map(|replaced| Box::new(rule.replaced_by(replaced)));
+        let rule = replaced.as_deref().unwrap_or(rule);
         let Families { spring, remaining: has_remaining, draft, legacy } = self.names.families;
         if spring || has_remaining {
             prepend(headers, &self.names.remaining, remaining(verdict));
@@ -121,20 +128,11 @@ impl RateLimitHeaders {
             self.append_draft(verdict, checked, headers);
         }
         if legacy {
-            self.append_legacy(verdict, &rule, headers);
+            self.append_legacy(verdict, rule, headers);
         }
         if verdict.source == Source::Fallback {
             prepend(headers, &DEGRADED, HeaderValue::from_static(Source::Fallback.as_str()));
         }
-    }
-
-    /// Returns the rule that the figures of `verdict` are about.
-    fn nearest(&self, verdict: &Verdict, checked: CheckedRules<'_>) -> Option<Cow<'_, PreparedRule>> {
-        let rule = self.rules.get(usize::from(*checked.rules.get(verdict.rule)?))?;
-        Some(match verdict.replaced_rule(verdict.rule) {
-            Some(replaced) => Cow::Owned(rule.replaced_by(replaced)),
-            None => Cow::Borrowed(rule),
-        })
     }
 
     fn append_draft(&self, verdict: &Verdict, checked: CheckedRules<'_>, headers: &mut HeaderMap) {

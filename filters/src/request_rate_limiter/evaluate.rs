@@ -232,14 +232,14 @@ impl Limiter {
     }
 
     /// Waits for the plan, the verdict and the slot of a request.
-    pub(super) async fn resume(self: Arc<Self>, mut step: Step, request: Request<()>) -> Evaluated {
+    pub(super) async fn resume(self: &Arc<Self>, mut step: Step, request: &Request<()>) -> Action {
         let mut action = loop {
             step = match step {
-                Step::AwaitPlan(plan) => self.check_planned(plan.await.as_deref(), &request),
+                Step::AwaitPlan(plan) => self.check_planned(plan.await.as_deref(), request),
                 Step::AwaitVerdict(stages, verdict) => {
                     let verdict = verdict.await;
-                    self.notify_awaited(&stages, &verdict, &request);
-                    Step::Act(self.conclude(stages, verdict, &request))
+                    self.notify_awaited(&stages, &verdict, request);
+                    Step::Act(self.conclude(stages, verdict, request))
                 }
                 Step::Act(action) => break action,
             };
@@ -247,7 +247,7 @@ impl Limiter {
         if let Some(delay) = action.take_delay() {
             delay.elapse().await;
         }
-        Evaluated(action, request)
+        action
     }
 
     fn unavailable_response<B>(

@@ -79,7 +79,8 @@ where
         limiter: Arc<Limiter>,
     ) -> Admitted<Self> {
         let (parts, body) = request.into_parts();
-        let wait = Box::pin(Arc::clone(&limiter).resume(step, Request::from_parts(parts, ())));
+        let (head, evaluator) = (Request::from_parts(parts, ()), Arc::clone(&limiter));
+        let wait = Box::pin(async move { Evaluated(evaluator.resume(step, &head).await, head) });
         Admitted::Waiting { wait, held: Some(Self { body, services, limiter }) }
     }
 }
