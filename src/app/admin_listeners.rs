@@ -1,7 +1,7 @@
 //! Listeners of the admin port: TCP and a Unix socket.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 
 use crate::admin::socket::{self, SocketFile};
@@ -16,6 +16,12 @@ use tollgate_transport::executor::spawn_boxed;
 /// Advice for an admin port in use.
 const REMEDY: &str = "; set `management.server.port` (or MANAGEMENT_SERVER_PORT) to another port, to 0 for a free one, or to -1 for none";
 
+/// Returns the address that the admin port has or will have: that of an inherited socket precedes the configured one.
+pub(super) fn admin_ip(config: &Config, sockets: &Sockets) -> io::Result<IpAddr> {
+    let inherited = sockets.admin.sockets.first().map(TcpListener::local_addr).transpose()?;
+    Ok(inherited.map_or(config.management.address, |inherited| inherited.ip().to_canonical()))
+}
+
 /// Opens the admin port, unless its socket was inherited. Returns its address; `None` if it is off, or if its default port is in use and the port for traffic
 /// serves the endpoints of the application.
 pub(super) fn start_admin(
@@ -25,15 +31,15 @@ pub(super) fn start_admin(
     open: watch::Receiver<bool>,
 ) -> Result<Option<SocketAddr>, StartError> {
     if !config.management.enabled {
-        if sockets.admin.take().is_some() {
+        if sockets.admin.sockets.pop().is_some() {
             tracing::warn!("the inherited socket `admin` is not served: the admin port is off");
         }
         return Ok(None);
     }
     let address = SocketAddr::new(config.management.address, config.management.port);
-    let bound = match sockets.admin.take() {
+    let bound = match sockets.admin.sockets.pop() {
         Some(inherited) => {
-            warn_of_inherited(inherited.local_addr()?, address, sockets.is_kept, &config.management);
+            warn_of_inherited(inherited.local_addr()?, address, sockets.admin.is_kept, &config.management);
             Ok(vec![inherited])
         }
         None => listener::bind(address, 1, config.server.reuse_port.get()),
@@ -54,12 +60,12 @@ pub(super) fn start_admin(
     };
     let bound = listener.local_addr()?;
     let served = listener.try_clone()?;
-    sockets.admin = Some(listener);
+    sockets.admin.sockets.push(listener);
     spawn_boxed(admin::serve::port(served, Arc::clone(state), open));
     Ok(Some(bound))
 }
 
-/// Warns if the inherited socket is not the one that the file describes. `is_kept` is true if a service manager decides.
+/// Warns if the inherited socket is not the one that the file describes. A service manager that keeps it decides.
 fn warn_of_inherited(inherited: SocketAddr, address: SocketAddr, is_kept: bool, management: &Management) {
     let same_ip = inherited.ip().to_canonical() == address.ip();
     if !is_kept && (!same_ip || ![0, inherited.port()].contains(&address.port())) {

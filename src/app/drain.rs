@@ -75,10 +75,10 @@ impl Process {
         }
         // A process that has not taken over yet leaves the sockets to the one before.
         let is_waiting = matches!(*self.orders.borrow(), Order::Wait);
-        let leaves_queue = self.sockets.is_kept || matches!(end, End::HandedOver { successor: Some(_) }) || is_waiting;
+        let leaves_queues = matches!(end, End::HandedOver { successor: Some(_) }) || is_waiting;
         // The workers close the last duplicates.
         drop(self.sockets);
-        self.orders.send_replace(Order::Drain { timeout, leaves_queue });
+        self.orders.send_replace(Order::Drain { timeout, leaves_queues });
         match join(self.workers).await {
             Some(0) => tracing::info!("all requests finished"),
             closed => {

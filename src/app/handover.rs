@@ -190,7 +190,7 @@ impl Successor {
         let passed = sockets.duplicates(other)?;
         let mut arguments = env::args_os();
         let mut command = Command::new(arguments.next().ok_or(io::ErrorKind::NotFound)?);
-        let names: Vec<_> = passed.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = passed.iter().map(|(name, _)| name.as_str()).collect();
         command
             .args(arguments)
             .env("LISTEN_FDS", passed.len().to_string())
@@ -199,7 +199,7 @@ impl Successor {
             .env_remove("LISTEN_PID")
             .env_remove("LISTEN_FDS_FIRST_FD")
             .env_remove("WATCHDOG_PID");
-        let mapping = |(child_fd, (_, parent_fd)): (i32, (&str, OwnedFd))| FdMapping { parent_fd, child_fd };
+        let mapping = |(child_fd, (_, parent_fd)): (i32, (String, OwnedFd))| FdMapping { parent_fd, child_fd };
         command.fd_mappings((FIRST_DESCRIPTOR..).zip(passed).map(mapping).collect()).map_err(io::Error::other)?;
         let process = command.spawn()?;
         Ok(Self { process: Some(process), stream: tokio::net::UnixStream::from_std(stream)?, serves: false })

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 
@@ -11,19 +11,19 @@ use listenfd::ListenFd;
 use socket2::{Domain, SockRef, Type};
 use thiserror::Error;
 use tollgate_config::{Config, StartSettings};
-use tollgate_proxy::server::accept::Listener;
+use tollgate_proxy::server::accept::{Listener, ListenerKind};
 use tollgate_proxy::server::listener;
 
 /// Name of an inherited socket of the admin port (`FileDescriptorName=`). Sockets of other names are for traffic.
 const ADMIN: &str = "admin";
 /// Name of the connection to the gateway that hands its sockets over.
 const HANDOVER: &str = "handover";
-/// Name of sockets that this gateway hands over, for traffic or with a file, if no service manager keeps them.
-const OWN: &str = "own";
-/// Name of the others for traffic.
-const KEPT: &str = "kept";
+/// Name of sockets for traffic that the gateway hands over.
+const TRAFFIC: &str = "traffic";
 /// Name of sockets without TLS, for `server.http`.
 const HTTP: &str = "http";
+/// Begin of the names of sockets that a gateway hands over, if no service manager keeps them.
+const OWN: &str = "own-";
 /// Upper bound of inherited sockets.
 const MAX_SOCKETS: usize = 1024;
 
@@ -39,19 +39,25 @@ const HTTP_REMEDY: &str =
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
     /// Sockets for traffic.
-    pub(super) traffic: Vec<TcpListener>,
+    pub(super) traffic: SocketSet,
     /// Sockets for traffic without TLS, beside those with TLS.
-    pub(super) plain: Vec<TcpListener>,
-    /// Socket of the admin port.
-    pub(super) admin: Option<TcpListener>,
+    pub(super) plain: SocketSet,
+    /// Socket of the admin port, at most one.
+    pub(super) admin: SocketSet,
     /// Unix socket of the admin port.
     pub(super) admin_socket: Option<UnixListener>,
-    /// True if a service manager keeps the sockets for traffic open when the process ends.
-    pub(super) is_kept: bool,
     /// True if the file of the Unix socket belongs to the gateway, and not to a service manager.
     pub(super) owns_socket_file: bool,
     /// Connection to the gateway that hands its sockets over.
     pub(super) predecessor: Option<UnixStream>,
+}
+
+/// Listening sockets for one purpose.
+#[derive(Debug, Default)]
+pub(super) struct SocketSet {
+    pub(super) sockets: Vec<TcpListener>,
+    /// True if a service manager keeps them open when the process ends.
+    pub(super) is_kept: bool,
 }
 
 /// Error of a listening socket.
@@ -105,15 +111,12 @@ impl Sockets {
         let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut names = names.split(':');
         let mut passed = ListenFd::from_env();
-        let mut sockets = Self { is_kept: true, ..Self::default() };
+        let mut sockets = Self::default();
         for index in 0..passed.len() {
             let name = names.next().unwrap_or_default();
-            sockets.add(&mut passed, index, name).map_err(|source| {
-                let (number, name) = (index + 1, name.to_owned());
-                SocketsError::Socket { number, name, source }
-            })?;
+            let added = sockets.add(&mut passed, index, name);
+            added.map_err(|source| SocketsError::Socket { number: index + 1, name: name.to_owned(), source })?;
         }
-        sockets.is_kept &= !sockets.traffic.is_empty();
         Ok(sockets)
     }
 
@@ -123,20 +126,28 @@ impl Sockets {
             self.predecessor = passed.take_custom(index, family, kind, "unix stream socket")?;
             return Ok(());
         }
+        let own = name.strip_prefix(OWN).filter(|_| self.predecessor.is_some());
+        let (name, is_kept) = (own.unwrap_or(name), own.is_none());
         match tcp_listener(passed, index) {
-            Ok(socket) if name == ADMIN => self.admin = Some(socket),
-            Ok(socket) if name == HTTP => self.plain.push(socket),
+            Ok(_) if name == ADMIN && !self.admin.sockets.is_empty() => return Err(second_admin("TCP")),
             Ok(socket) => {
-                self.is_kept &= name != OWN || self.predecessor.is_none();
-                self.traffic.push(socket);
+                let set = match name {
+                    ADMIN => &mut self.admin,
+                    HTTP => &mut self.plain,
+                    _ => &mut self.traffic,
+                };
+                set.sockets.push(socket);
+                set.is_kept = is_kept;
             }
-            Err(error) if name == ADMIN || name == OWN => {
+            Err(error) if name == ADMIN => {
                 // The error of a socket of neither kind names TCP.
                 let socket = passed.take_unix_listener(index).ok().flatten().ok_or(error)?;
                 require_listener(SockRef::from(&socket))?;
                 socket.set_nonblocking(true)?;
-                self.admin_socket = Some(socket);
-                self.owns_socket_file = name == OWN;
+                self.owns_socket_file = !is_kept;
+                if self.admin_socket.replace(socket).is_some() {
+                    return Err(second_admin("Unix"));
+                }
             }
             Err(error) => return Err(error),
         }
@@ -149,36 +160,36 @@ impl Sockets {
         let mut settings = StartSettings::of(config);
         let (server, management) = (&config.server, &config.management);
         let plain = server.http.map(|http| SocketAddr::new(server.address.get(), http.port.get()));
+        // If a service manager keeps some of the sockets, the others have the address.
+        let is_of_plain = self.traffic.is_kept && plain.is_some() && !self.plain.is_kept;
+        let address = Some("server.address");
         let of_tcp = [
             (
-                &self.traffic[..],
+                &self.traffic,
                 "server.port",
-                "server.address",
+                address.filter(|_| !is_of_plain),
                 Some(SocketAddr::new(server.address.get(), server.port.get())),
             ),
-            (&self.plain[..], "server.http.port", "server.address", plain),
+            (&self.plain, "server.http.port", address.filter(|_| is_of_plain), plain),
             (
-                self.admin.as_slice(),
+                &self.admin,
                 "management.server.port",
-                "management.server.address",
+                Some("management.server.address"),
                 Some(SocketAddr::new(management.address, management.port)),
             ),
         ];
-        for (sockets, port, address, configured) in of_tcp {
-            let (Some(socket), Some(configured)) = (sockets.first(), configured) else { continue };
+        for (set, port, address, configured) in of_tcp {
+            let (Some(socket), Some(configured)) = (set.sockets.first(), configured) else { continue };
             let in_use = socket.local_addr()?;
             let ip = in_use.ip().to_canonical();
-            if self.is_kept {
-                settings.replace(port, None);
-                settings.replace(address, None);
-                continue;
-            }
-            if ![0, in_use.port()].contains(&configured.port()) {
-                settings.replace(port, Some(&in_use.port().to_string()));
-            }
             // On a host without IPv6, `::` is bound as 0.0.0.0.
-            if ip != configured.ip().to_canonical() && !(ip.is_unspecified() && configured.ip().is_unspecified()) {
-                settings.replace(address, Some(&ip.to_string()));
+            let has_ip =
+                ip == configured.ip().to_canonical() || ip.is_unspecified() && configured.ip().is_unspecified();
+            if set.is_kept || ![0, in_use.port()].contains(&configured.port()) {
+                settings.replace(port, (!set.is_kept).then(|| in_use.port().to_string()).as_deref());
+            }
+            if let Some(address) = address.filter(|_| set.is_kept || !has_ip) {
+                settings.replace(address, (!set.is_kept).then(|| ip.to_string()).as_deref());
             }
         }
         if self.admin_socket.is_some() && !self.owns_socket_file {
@@ -192,87 +203,83 @@ impl Sockets {
     pub(super) fn of_workers(&mut self, config: &Config) -> Result<Vec<Vec<Listener<TcpListener>>>, SocketsError> {
         let workers = config.server.workers().get();
         let address = SocketAddr::new(config.server.address.get(), config.server.port.get());
-        if let Some(inherited) = self.traffic.first() {
-            let inherited = inherited.local_addr()?;
-            if self.is_kept {
-                tracing::info!(
-                    sockets = self.traffic.len(),
-                    "listening on inherited sockets: `server.port` has no effect"
-                );
-            } else if address.port() != 0 && address.port() != inherited.port() {
-                tracing::warn!(%address, %inherited, "a changed `server.port` takes effect at a restart without handover");
-            }
-        } else {
-            self.traffic = bind(address, config, ("server.port", REMEDY))?;
-        }
+        self.traffic.complete(address, config, ("server.port", REMEDY))?;
         match config.server.http {
-            Some(http) if self.plain.is_empty() => {
+            Some(http) => {
                 let address = SocketAddr::new(config.server.address.get(), http.port.get());
-                self.plain = bind(address, config, ("server.http.port", HTTP_REMEDY))?;
-                if self.is_kept {
+                self.plain.complete(address, config, ("server.http.port", HTTP_REMEDY))?;
+                if self.traffic.is_kept && !self.plain.is_kept {
                     tracing::warn!(
-                        "no inherited socket is named `{HTTP}`: a restart may reset connections to `server.http.port`"
+                        "no inherited socket is named `{HTTP}`: while the gateway restarts, connections to `server.http.port` are refused"
                     );
                 }
             }
-            Some(_) => tracing::info!("listening on inherited sockets: `server.http.port` has no effect"),
-            None if self.plain.is_empty() => {}
+            None if self.plain.sockets.is_empty() => {}
             None => {
                 tracing::warn!("the inherited socket `{HTTP}` is not served: there is no `server.http`");
-                self.plain.clear();
+                self.plain.sockets.clear();
             }
         }
-        let mut of_workers = listener::spread(&self.traffic, workers, false)?;
-        for (listeners, plain) in of_workers.iter_mut().zip(listener::spread(&self.plain, workers, true)?) {
+        let mut of_workers = self.traffic.spread(workers, false)?;
+        for (listeners, plain) in of_workers.iter_mut().zip(self.plain.spread(workers, true)?) {
             listeners.extend(plain);
         }
         Ok(of_workers)
     }
 
-    /// Returns the address that the admin port has or will have: that of an inherited socket precedes the configured one.
-    pub(super) fn admin_address(&self, config: &Config) -> io::Result<IpAddr> {
-        let inherited = self.admin.as_ref().map(TcpListener::local_addr).transpose()?;
-        Ok(inherited.map_or(config.management.address, |inherited| inherited.ip().to_canonical()))
-    }
-
     /// Returns duplicates of the sockets that listen when the process serves, with their settings.
     pub(super) fn to_open(&self) -> io::Result<Vec<(&'static str, TcpListener)>> {
         let named = |setting| move |socket: &TcpListener| socket.try_clone().map(|socket| (setting, socket));
-        let traffic = self.traffic.iter().map(named("server.port"));
-        let plain = self.plain.iter().map(named("server.http.port"));
-        traffic.chain(plain).chain(self.admin.iter().map(named("management.server.port"))).collect()
+        let traffic = self.traffic.sockets.iter().map(named("server.port"));
+        let plain = self.plain.sockets.iter().map(named("server.http.port"));
+        traffic.chain(plain).chain(self.admin.sockets.iter().map(named("management.server.port"))).collect()
     }
 
     /// Returns duplicates for a new process, with their names, and its end of the connection to this one.
-    pub(super) fn duplicates(&self, connection: UnixStream) -> io::Result<Vec<(&'static str, OwnedFd)>> {
-        let mut passed = vec![(HANDOVER, connection.into())];
-        for socket in &self.traffic {
-            passed.push((if self.is_kept { KEPT } else { OWN }, socket.try_clone()?.into()));
-        }
-        for socket in &self.plain {
-            passed.push((HTTP, socket.try_clone()?.into()));
-        }
-        if let Some(socket) = &self.admin {
-            passed.push((ADMIN, socket.try_clone()?.into()));
+    pub(super) fn duplicates(&self, connection: UnixStream) -> io::Result<Vec<(String, OwnedFd)>> {
+        let named = |name, is_kept| if is_kept { String::from(name) } else { format!("{OWN}{name}") };
+        let mut passed = vec![(HANDOVER.to_owned(), connection.into())];
+        for (set, name) in [(&self.traffic, TRAFFIC), (&self.plain, HTTP), (&self.admin, ADMIN)] {
+            for socket in &set.sockets {
+                passed.push((named(name, set.is_kept), socket.try_clone()?.into()));
+            }
         }
         if let Some(socket) = &self.admin_socket {
-            passed.push((if self.owns_socket_file { OWN } else { ADMIN }, socket.try_clone()?.into()));
+            passed.push((named(ADMIN, !self.owns_socket_file), socket.try_clone()?.into()));
         }
         Ok(passed)
     }
 }
 
-/// Binds sockets for the workers. `setting` holds the port.
-fn bind(
-    address: SocketAddr,
-    config: &Config,
-    (setting, advice): (&'static str, &'static str),
-) -> Result<Vec<TcpListener>, SocketsError> {
-    let (workers, reuse_port) = (config.server.workers().get(), config.server.reuse_port.get());
-    listener::bind(address, workers, reuse_port).map_err(|source| {
-        let remedy = if source.kind() == io::ErrorKind::AddrInUse { advice } else { "" };
-        SocketsError::Listen { address, setting, remedy, source }
-    })
+impl SocketSet {
+    /// Binds the sockets to `address`, one for each worker, unless they were inherited. `setting` holds the port.
+    fn complete(
+        &mut self,
+        address: SocketAddr,
+        config: &Config,
+        (setting, advice): (&'static str, &'static str),
+    ) -> Result<(), SocketsError> {
+        let Some(inherited) = self.sockets.first() else {
+            let (workers, reuse_port) = (config.server.workers().get(), config.server.reuse_port.get());
+            self.sockets = listener::bind(address, workers, reuse_port).map_err(|source| {
+                let remedy = if source.kind() == io::ErrorKind::AddrInUse { advice } else { "" };
+                SocketsError::Listen { address, setting, remedy, source }
+            })?;
+            return Ok(());
+        };
+        let inherited = inherited.local_addr()?;
+        if self.is_kept {
+            tracing::info!(sockets = self.sockets.len(), "listening on inherited sockets: `{setting}` has no effect");
+        } else if ![0, inherited.port()].contains(&address.port()) {
+            tracing::warn!(%address, %inherited, "a changed `{setting}` takes effect at a restart without handover");
+        }
+        Ok(())
+    }
+
+    /// Distributes the sockets among the workers.
+    fn spread(&self, workers: usize, is_plain: bool) -> io::Result<Vec<Vec<Listener<TcpListener>>>> {
+        listener::spread(&self.sockets, workers, ListenerKind { is_plain, is_kept: self.is_kept })
+    }
 }
 
 /// Returns the inherited socket at `index`, ready to accept connections.
@@ -281,6 +288,10 @@ fn tcp_listener(passed: &mut ListenFd, index: usize) -> io::Result<TcpListener> 
     require_listener(SockRef::from(&socket))?;
     listener::adopt(&socket)?;
     Ok(socket)
+}
+
+fn second_admin(kind: &str) -> io::Error {
+    io::Error::other(format!("the admin port has another {kind} socket already: remove this one's `ListenStream=`"))
 }
 
 fn require_listener(socket: SockRef<'_>) -> io::Result<()> {

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 
 use crate::admin::socket::SocketError;
 use crate::admin::{AdminState, ConfigState, ReloadError, on_traffic, port_needs_identity};
-use crate::app::admin_listeners::{start_admin, start_admin_socket};
+use crate::app::admin_listeners::{admin_ip, start_admin, start_admin_socket};
 use crate::app::buckets;
 use crate::app::descriptors;
 use crate::app::handover::Predecessor;
@@ -103,7 +103,7 @@ impl Process {
     ) -> Result<(Self, Waiting), StartError> {
         let settings = sockets.settings(&loaded.config)?;
         let listeners = sockets.of_workers(&loaded.config)?;
-        let address = sockets.traffic[0].local_addr()?;
+        let address = sockets.traffic.sockets[0].local_addr()?;
         let log = open_access_log(&loaded.config)?;
         let (predecessor, turn) = find_predecessor(&mut sockets, &loaded.config, address).await?;
         let stores = start_stores(&loaded.config, predecessor.as_ref());
@@ -123,7 +123,7 @@ impl Process {
         key_display::configure(config.management.key_hashing.as_ref());
         let (spans, tracing) = start_traces(&config)?;
         let (admin, reload_requests) = AdminState::new(
-            (sockets.admin_address(&config)?, Arc::clone(&config), ConfigState::new(source.paths(), notes), settings),
+            (admin_ip(&config, &sockets)?, Arc::clone(&config), ConfigState::new(source.paths(), notes), settings),
             Arc::clone(&stores),
             Arc::clone(&upstreams),
             Arc::clone(&metrics),
@@ -148,7 +148,7 @@ impl Process {
         spawn_boxed(sweep(Arc::clone(&stores)));
         let metering = Metering::start(&stores, config_receiver.clone())?;
         let redis_monitor = RedisMonitor::start(&stores, config_receiver.clone());
-        let plain = sockets.plain.first().and_then(|socket| socket.local_addr().ok());
+        let plain = sockets.plain.sockets.first().and_then(|socket| socket.local_addr().ok());
         let (offer, offers) = mpsc::channel(1);
         let waiting = Waiting {
             started,

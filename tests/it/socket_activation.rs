@@ -4,14 +4,18 @@ use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use command_fds::{CommandFdExt as _, FdMapping};
+use tollgate_test_support::Certificates;
 
 use crate::lifecycle::yaml;
 use crate::support::client::Connection;
 use crate::support::clients::Slow;
-use crate::support::gateway::{Gateway, TOLLGATE};
+use crate::support::eventually;
+use crate::support::gateway::{Gateway, TOLLGATE, signal};
+use crate::tls_sites::with_http;
 
 const ECHO: &str =
     "server: {workers: 2}\naccess-log: {output: off}\nroutes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
@@ -102,6 +106,19 @@ fn an_inherited_socket_on_all_addresses_asks_for_a_token() {
 }
 
 #[test]
+fn a_kept_socket_of_the_admin_port_alone_is_not_compared_with_the_file() {
+    let admin = listener();
+    let address = admin.local_addr().unwrap();
+    let unit = Unit::new(vec![("admin", admin.into())]);
+    let mut command = unit.command("LISTEN_PID=$$");
+    command.env("MANAGEMENT_SERVER_PORT", "1");
+    let gateway = Gateway::from_command(command);
+    assert_eq!(gateway.admin, address);
+    assert_eq!(gateway.admin("/api/config").json()["needs-restart"], serde_json::json!([]));
+    assert!(!gateway.log().contains("WARN"), "{}", gateway.log());
+}
+
+#[test]
 fn restarts_of_a_unit_under_load_lose_no_request() {
     let slow = Slow::start();
     let socket = listener();
@@ -157,6 +174,13 @@ fn sockets_that_cannot_be_used_stop_the_start_with_a_message() {
         let place = format!("cannot use the inherited socket 2 of LISTEN_FDS (`{name}`)");
         assert!(text.contains(&place) && text.contains(message) && text.contains("ListenStream="), "{name}: {text}");
     }
+    let unix = |name: &str| OwnedFd::from(UnixListener::bind(folder.path().join(name)).unwrap());
+    let tcp = || OwnedFd::from(listener());
+    for (kind, [first, second]) in [("TCP", [tcp(), tcp()]), ("Unix", [unix("first"), unix("second")])] {
+        let text = Unit::new(vec![("x", listener().into()), ("admin", first), ("admin", second)]).fails("");
+        let message = "cannot use the inherited socket 3 of LISTEN_FDS (`admin`): the admin port has another";
+        assert!(text.contains(&format!("{message} {kind} socket already")), "{text}");
+    }
     let unit = Unit::new(vec![("first", listener().into())]);
     assert!(unit.fails("LISTEN_FDS=2").contains("inherited socket 2"), "a descriptor that is not open");
     for count in ["many", "-1", "1025", "1e3"] {
@@ -173,4 +197,31 @@ fn sockets_of_another_process_are_ignored() {
     let gateway = Gateway::from_command(unit.command("LISTEN_PID=1"));
     assert_ne!(gateway.address, address);
     assert_eq!(gateway.get("/a").status, 200);
+}
+
+#[test]
+fn a_kept_socket_without_tls_outlives_the_process_beside_a_port_of_its_own_for_tls() {
+    let certificates = Certificates::new();
+    let http = listener();
+    let address = http.local_addr().unwrap();
+    let unit = Unit::new(vec![("http", http.into())]);
+    std::fs::write(unit.folder.path().join("tollgate.yaml"), with_http(&certificates, "{}")).unwrap();
+    let redirected = || crate::support::client::get(address, "/a").status;
+    let mut gateway = unit.start();
+    assert_eq!(redirected(), 308);
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait().code(), Some(0));
+    // It waits in the queue of the socket until a gateway is started.
+    let mut waiting = Connection::open(address);
+    waiting.send("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let mut gateway = unit.start();
+    assert_eq!(waiting.response().expect("a response").status, 308);
+    gateway.hand_over();
+    assert_eq!(redirected(), 308);
+    gateway.wait();
+    let next = gateway.processes().pop().unwrap();
+    signal(next, "TERM");
+    eventually("the new process ends", || !Path::new(&format!("/proc/{next}/fd/0")).exists());
+    let _gateway = unit.start();
+    assert_eq!(redirected(), 308);
 }

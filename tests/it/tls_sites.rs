@@ -80,7 +80,7 @@ pub(crate) fn plain(gateway: &Gateway) -> SocketAddr {
     rest.split('"').next().unwrap().parse().unwrap()
 }
 
-fn with_http(certificates: &Certificates, http: &str) -> String {
+pub(crate) fn with_http(certificates: &Certificates, http: &str) -> String {
     let (certificate, key) = (certificates.server(), certificates.server_key());
     format!(
         "server: {{address: 127.0.0.1, workers: 2, http: {http}, ssl: {}}}\ndefault-filters:\n- name: SecureHeaders\n  args: {{strictTransportSecurityHeaderValue: max-age=31536000}}\n{ECHO}",

@@ -110,9 +110,10 @@ impl Worker {
         if self.orders.wait_for(|order| !matches!(order, Order::Wait)).await.is_err() {
             return Ok(0);
         }
-        let listeners = self.listeners.into_iter().map(|(listener, is_plain)| {
-            tokio::net::TcpListener::from_std(listener).map(|listener| (listener, is_plain))
-        });
+        let listeners = self
+            .listeners
+            .into_iter()
+            .map(|(listener, kind)| tokio::net::TcpListener::from_std(listener).map(|listener| (listener, kind)));
         let listeners = listeners.collect::<std::io::Result<Vec<_>>>()?;
         let closed = accept::run(listeners, gateway, limits, self.gate, connections, self.orders).await;
         state.release().await;

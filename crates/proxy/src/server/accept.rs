@@ -47,13 +47,22 @@ pub enum Order {
     Drain {
         /// Time for requests in flight.
         timeout: Duration,
-        /// True if another process has the listening sockets too: it accepts the connections in their queues.
-        leaves_queue: bool,
+        /// True if another process has all listening sockets too: it accepts the connections in their queues.
+        leaves_queues: bool,
     },
 }
 
-/// A listener, and true if it serves clear text beside listeners with TLS.
-pub type Listener<L> = (L, bool);
+/// Listening socket of a worker.
+pub type Listener<L> = (L, ListenerKind);
+
+/// Properties of a listening socket.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListenerKind {
+    /// True if it serves clear text beside listeners with TLS.
+    pub is_plain: bool,
+    /// True if a service manager keeps it open. The next process accepts the connections in its queue.
+    pub is_kept: bool,
+}
 
 /// Accepts and serves connections until `orders` ask to drain; then drains. `gate` admits the connections of all workers.
 ///
@@ -67,44 +76,43 @@ pub async fn run<H: Handler>(
     mut orders: watch::Receiver<Order>,
 ) -> usize {
     let acceptor = Rc::new(Acceptor::new(handler, gate.clone()));
-    let start = |(stream, peer, is_plain): Accepted, place| {
+    let start = |(stream, peer, kind): Accepted, place| {
         // A listener on `::` reports clients of IPv4 as `::ffff:192.0.2.1`.
         let peer = SocketAddr::new(peer.ip().to_canonical(), peer.port());
         let mut limits = limits.borrow().clone();
-        limits.tls = limits.tls.filter(|_| !is_plain);
+        limits.tls = limits.tls.filter(|_| !kind.is_plain);
         acceptor.start(stream, peer, limits, connections.open(), place);
     };
     let waiting = Cell::new(None);
-    let accepting = accept_all(&listeners, &gate, &waiting, &start);
-    let (deadline, leaves_queue) = {
+    let accepts: Cell<Accepts> = Cell::new(|_| true);
+    let accepting = accept_all((&listeners, &accepts), &gate, &waiting, &start);
+    let deadline = {
         let mut accepting = std::pin::pin!(accepting);
-        let (timeout, leaves_queue) = follow(&mut orders, &connections, accepting.as_mut()).await;
+        let (timeout, leaves_queues) = follow(&mut orders, &connections, accepting.as_mut()).await;
         let deadline = Instant::now() + timeout;
+        accepts.set(if leaves_queues { |_| false } else { |kind| !kind.is_kept });
         if connections.stage() < DrainStage::Closing {
             connections.enter(DrainStage::LastRequests);
-            accept_until(sleep(LAST_REQUESTS.min(timeout)), accepting.as_mut(), !leaves_queue).await;
+            accept_until(sleep(LAST_REQUESTS.min(timeout)), accepting.as_mut(), true).await;
         }
-        if !leaves_queue && listeners.iter().all(|(listener, _)| listener::refuse_new(listener).is_ok()) {
+        let mut ending = listeners.iter().filter(|(_, kind)| accepts.get()(*kind)).peekable();
+        if ending.peek().is_some() && ending.all(|(listener, _)| listener::refuse_new(listener).is_ok()) {
             let _ = tokio::time::timeout(LAST_HANDSHAKES.min(timeout), accepting).await;
         }
-        (deadline, leaves_queue)
+        deadline
     };
     if let Some(accepted) = waiting.take()
         && let Some(place) = gate.try_place()
     {
         start(accepted, place);
     }
-    if leaves_queue {
-        drop(listeners);
-    } else {
-        accept_queued(listeners, &gate, &start);
-    }
+    accept_queued(listeners.into_iter().filter(|(_, kind)| accepts.get()(*kind)), &gate, &start);
     connections.enter(DrainStage::Closing);
     let _ = tokio::time::timeout_at(deadline, connections.closed()).await;
     connections.count()
 }
 
-/// Follows the orders until one asks to drain. Returns its time, and true if it leaves the queues of the listeners. If the
+/// Follows the orders until one asks to drain. Returns its time, and true if it leaves the queues of all listeners. If the
 /// process has ended, there is no time.
 async fn follow(
     orders: &mut watch::Receiver<Order>,
@@ -128,7 +136,7 @@ async fn follow(
                 paused.add_permits(1);
                 false
             }
-            Order::Drain { timeout, leaves_queue } => return (timeout, leaves_queue),
+            Order::Drain { timeout, leaves_queues } => return (timeout, leaves_queues),
         };
         let mut has_ended = false;
         let changed = async { has_ended = orders.changed().await.is_err() };
@@ -147,21 +155,23 @@ async fn accept_until(event: impl Future<Output = ()>, accepting: Pin<&mut impl 
     }
 }
 
-/// Connection with its peer, and true if it came by a listener for clear text.
-type Accepted = (TcpStream, SocketAddr, bool);
+/// Connection with its peer, and the kind of its listener.
+type Accepted = (TcpStream, SocketAddr, ListenerKind);
+/// Returns true for the listeners whose connections are accepted.
+type Accepts = fn(ListenerKind) -> bool;
 /// Connection that was accepted and waits for a place.
 type Waiting = Cell<Option<Accepted>>;
 
 /// Accepts and starts connections, without an end.
 async fn accept_all(
-    listeners: &[Listener<TcpListener>],
+    (listeners, accepts): (&[Listener<TcpListener>], &Cell<Accepts>),
     gate: &Gate,
     waiting: &Waiting,
     start: &impl Fn(Accepted, OwnedSemaphorePermit),
 ) {
     let mut logged = None;
     loop {
-        match accept(listeners).await {
+        match accept(listeners, accepts).await {
             Ok(accepted) => {
                 if let Some(place) = gate.try_place() {
                     start(accepted, place);
@@ -186,12 +196,13 @@ async fn accept_all(
     }
 }
 
-/// Accepts a connection from one of the listeners.
-async fn accept(listeners: &[Listener<TcpListener>]) -> io::Result<Accepted> {
+/// Accepts a connection from one of the listeners that `accepts` returns true for.
+async fn accept(listeners: &[Listener<TcpListener>], accepts: &Cell<Accepts>) -> io::Result<Accepted> {
     poll_fn(|cx| {
         let accepted = listeners
             .iter()
-            .map(|(listener, is_plain)| listener.poll_accept(cx).map_ok(|(stream, peer)| (stream, peer, *is_plain)));
+            .filter(|(_, kind)| accepts.get()(*kind))
+            .map(|(listener, kind)| listener.poll_accept(cx).map_ok(|(stream, peer)| (stream, peer, *kind)));
         let mut ready = accepted.filter(Poll::is_ready);
         ready.next().unwrap_or(Poll::Pending)
     })
@@ -200,8 +211,12 @@ async fn accept(listeners: &[Listener<TcpListener>]) -> io::Result<Accepted> {
 
 /// Serves the connections already in the accept queues. `accept` is called on the sockets themselves, because tokio may not
 /// know of the latest connections yet.
-fn accept_queued(listeners: Vec<Listener<TcpListener>>, gate: &Gate, start: &impl Fn(Accepted, OwnedSemaphorePermit)) {
-    for (listener, is_plain) in listeners {
+fn accept_queued(
+    listeners: impl Iterator<Item = Listener<TcpListener>>,
+    gate: &Gate,
+    start: &impl Fn(Accepted, OwnedSemaphorePermit),
+) {
+    for (listener, kind) in listeners {
         let Ok(listener) = listener.into_std() else { continue };
         while let Some(place) = gate.try_place()
             && let Ok((stream, peer)) = listener.accept()
@@ -209,7 +224,7 @@ fn accept_queued(listeners: Vec<Listener<TcpListener>>, gate: &Gate, start: &imp
             if stream.set_nonblocking(true).is_ok()
                 && let Ok(stream) = TcpStream::from_std(stream)
             {
-                start((stream, peer, is_plain), place);
+                start((stream, peer, kind), place);
             }
         }
     }

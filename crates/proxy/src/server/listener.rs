@@ -8,7 +8,7 @@ use socket2::SockFilter;
 use socket2::{Domain, Socket, Type};
 
 use crate::http::sockets::KEEPALIVE;
-use crate::server::accept::Listener;
+use crate::server::accept::{Listener, ListenerKind};
 
 /// Length of the kernel's accept queue.
 const BACKLOG: i32 = 4096;
@@ -71,14 +71,18 @@ pub fn listen(socket: &TcpListener) -> io::Result<()> {
     if socket.is_listener()? { Ok(()) } else { socket.listen(BACKLOG) }
 }
 
-/// Gives each of `workers` its listeners, which are for clear text beside TLS if they are `plain`: every socket is served, and every worker has one. Workers may share a socket.
+/// Gives each of `workers` its listeners: every socket is served, and every worker has one. Workers may share a socket.
 ///
 /// # Errors
 /// The process is out of file descriptors.
-pub fn spread(sockets: &[TcpListener], workers: usize, plain: bool) -> io::Result<Vec<Vec<Listener<TcpListener>>>> {
+pub fn spread(
+    sockets: &[TcpListener],
+    workers: usize,
+    kind: ListenerKind,
+) -> io::Result<Vec<Vec<Listener<TcpListener>>>> {
     let mut spread: Vec<Vec<_>> = (0..workers).map(|_| Vec::new()).collect();
     for (number, socket) in sockets.iter().cycle().take(workers.max(sockets.len())).enumerate() {
-        spread[number % workers].push((socket.try_clone()?, plain));
+        spread[number % workers].push((socket.try_clone()?, kind));
     }
     Ok(spread)
 }
@@ -150,7 +154,7 @@ mod tests {
     fn every_socket_is_served_and_every_worker_has_one() {
         let sockets: Vec<_> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         for workers in 1..7 {
-            let spread = spread(&sockets, workers, false).unwrap();
+            let spread = spread(&sockets, workers, ListenerKind::default()).unwrap();
             assert!(spread.len() == workers && spread.iter().all(|of_one| !of_one.is_empty()), "{spread:?}");
             for socket in &sockets {
                 let is_same =
