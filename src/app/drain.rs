@@ -18,12 +18,13 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 const LOG_TIMEOUT_AFTER_SECOND_SIGNAL: Duration = Duration::from_millis(200);
 
 impl Process {
-    /// Ends the process in order. A second signal cuts the wait short.
+    /// Ends the process in order. A second signal cuts the wait short, after a handover too: a service manager sends the first
+    /// one to both processes.
     pub(super) async fn drain(mut self, end: End, signals: &mut ShutDownSignals) {
         let (log, spans) = (self.log.take(), self.spans.take());
         let log_timeout = tokio::select! {
             () = self.finish(end) => LOG_TIMEOUT,
-            () = signals.next() => {
+            () = second_signal(end, signals) => {
                 tracing::warn!("second signal: exiting immediately");
                 LOG_TIMEOUT_AFTER_SECOND_SIGNAL
             }
@@ -70,7 +71,10 @@ impl Process {
                     file.leave();
                 }
                 self.redis_monitor.deregister().await;
-                tracing::info!(?timeout, "handed over: waiting for in-flight requests (a signal exits immediately)");
+                tracing::info!(
+                    ?timeout,
+                    "handed over: waiting for in-flight requests (second signal exits immediately)"
+                );
             }
         }
         // A process that has not taken over yet leaves the sockets to the one before.
@@ -92,6 +96,15 @@ impl Process {
         // Usage is complete only now: the last requests are counted when the workers end.
         self.metering.finish().await;
     }
+}
+
+/// Waits for the second signal.
+async fn second_signal(end: End, signals: &mut ShutDownSignals) {
+    if end != End::ShutDown {
+        signals.next().await;
+        tracing::info!("handed over before the signal: still waiting for in-flight requests");
+    }
+    signals.next().await;
 }
 
 fn close(log: &LogWriter, timeout: Duration) {

@@ -69,6 +69,34 @@ fn requests_and_tunnels_in_flight_end_in_the_old_process() {
 }
 
 #[test]
+fn the_first_signal_after_a_handover_cuts_no_request_and_the_second_one_does() {
+    for cuts in [false, true] {
+        let held = Held::start(true);
+        let mut gateway = Gateway::start(&yaml(&held.upstream, ""));
+        let mut client = gateway.connect();
+        client.send("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        held.arrived.recv().unwrap();
+        gateway.signal("USR2");
+        gateway.logged("handed over: waiting for in-flight requests");
+        // As a service manager stops a unit.
+        for pid in gateway.processes() {
+            signal(pid, "TERM");
+        }
+        gateway.logged("handed over before the signal");
+        gateway.logged("all requests finished");
+        if cuts {
+            gateway.signal("TERM");
+            gateway.logged("second signal: exiting immediately");
+        } else {
+            held.release.send(()).unwrap();
+        }
+        assert_eq!(client.response().is_some_and(|response| response.complete), !cuts);
+        assert_eq!(gateway.wait().code(), Some(0));
+        assert_eq!(gateway.log().contains("second signal: exiting"), cuts, "{}", gateway.log());
+    }
+}
+
+#[test]
 fn readiness_never_fails_during_a_handover() {
     let upstream = Upstream::ok("hello");
     let gateway = Gateway::start(&yaml(&upstream, ""));
