@@ -24,14 +24,18 @@ pub(super) fn read(config: &Config) -> Option<Vec<u8>> {
             return None;
         }
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "buckets not restored, they start full: `memory.state-file` is unreadable");
+            let advice = match error.kind() {
+                io::ErrorKind::PermissionDenied => "; give the file to the user that runs the gateway, or remove it",
+                _ => "",
+            };
+            tracing::warn!(path = %path.display(), %error, "buckets not restored, they start full: `memory.state-file` is unreadable{advice}");
             return None;
         }
     };
     match Snapshot::read(&bytes) {
         Ok(_) => Some(bytes),
         Err(error) => {
-            log_unusable(&error.into());
+            log_unusable(&error.into(), Some(path));
             None
         }
     }
@@ -53,18 +57,19 @@ pub(super) fn hash_key(bytes: &[u8]) -> Option<[u8; 16]> {
     Snapshot::read(bytes).ok().map(|snapshot| snapshot.hash_key())
 }
 
-/// Adds the buckets of another process to `stores`. Bytes that cannot be used are logged, and the buckets start full.
-pub(super) fn restore(stores: &SharedStores, bytes: &[u8]) {
+/// Adds the buckets of another process to `stores`: those of `file`, or those that it has sent. Bytes that cannot be used are logged,
+/// and the buckets start full.
+pub(super) fn restore(stores: &SharedStores, bytes: &[u8], file: Option<&Path>) {
     let restored = Snapshot::read(bytes).map_err(RestoreError::from).and_then(|snapshot| stores.restore(&snapshot));
     match restored {
         Ok(keys) => tracing::info!(keys, "buckets of the process before restored"),
-        Err(error) => log_unusable(&error),
+        Err(error) => log_unusable(&error, file),
     }
 }
 
-fn log_unusable(error: &RestoreError) {
-    let advice = advice(error);
-    tracing::warn!("buckets of the process before not restored, they start full: {error}; {advice}");
+fn log_unusable(error: &RestoreError, file: Option<&Path>) {
+    let (advice, path) = (advice(error), file.map(|path| tracing::field::display(path.display())));
+    tracing::warn!(path, "buckets of the process before not restored, they start full: {error}; {advice}");
 }
 
 fn advice(error: &RestoreError) -> &'static str {
@@ -90,11 +95,7 @@ pub(super) fn snapshot(config: &Config, stores: &SharedStores) -> Option<Vec<u8>
     }
     let bytes = stores.memory.snapshot();
     if bytes.len() > MAX_BYTES {
-        tracing::warn!(
-            bytes = bytes.len(),
-            max = MAX_BYTES,
-            "too many buckets: the next process starts with full ones"
-        );
+        tracing::warn!(bytes = bytes.len(), max = MAX_BYTES, "too many buckets: the next process does not get them");
         return None;
     }
     Some(bytes)
@@ -106,12 +107,15 @@ pub(super) fn write(config: &Config, stores: &SharedStores) {
     match replace(path, &bytes) {
         Ok(()) => tracing::info!(path = %path.display(), bytes = bytes.len(), "buckets left in `memory.state-file`"),
         Err(error) => {
-            tracing::warn!(path = %path.display(), %error, "buckets lost, the next process starts with full ones: `memory.state-file` cannot be written");
+            let is_older = read_regular(path).is_ok_and(|bytes| Snapshot::read(&bytes).is_ok());
+            let next = if is_older { "restores the older ones of the file" } else { "starts with full ones" };
+            tracing::warn!(path = %path.display(), %error, "buckets lost, the next process {next}: `memory.state-file` cannot be written");
         }
     }
 }
 
-fn path(config: &Config) -> Option<&Path> {
+/// Returns the file of `config`, if buckets are handed over.
+pub(super) fn path(config: &Config) -> Option<&Path> {
     config.memory.state_file.as_deref().filter(|_| config.memory.hand_over.get())
 }
 

@@ -102,7 +102,7 @@ impl Waiting {
             let error = match predecessor.take_over(timeout).await {
                 Ok(snapshot) if snapshot.is_empty() => return Ok(()),
                 Ok(snapshot) => {
-                    buckets::restore(&self.admin.stores, &snapshot);
+                    buckets::restore(&self.admin.stores, &snapshot, None);
                     return Ok(());
                 }
                 Err(error) => error,

@@ -212,7 +212,7 @@ fn start_stores(config: &Config, predecessor: Option<&Predecessor>) -> Arc<Share
     }
     let Some(left) = buckets::read(config) else { return SharedStores::new(config) };
     let stores = SharedStores::with_hash_key(config, buckets::hash_key(&left));
-    buckets::restore(&stores, &left);
+    buckets::restore(&stores, &left, buckets::path(config));
     stores
 }
 

@@ -3,8 +3,9 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::support::gateway::Gateway;
+use crate::support::gateway::{Gateway, TOLLGATE};
 use crate::support::load::{Load, statuses};
 use crate::support::upstream::Upstream;
 
@@ -74,7 +75,9 @@ impl StateFile {
     fn is_ignored(&self, message: &str) {
         let mut gateway = self.start();
         let line = gateway.logged("not restored, they start full");
-        assert!(line.contains("WARN") && line.contains(message), "{message}: {line}");
+        let path = self.path();
+        let path = path.to_str().unwrap();
+        assert!(line.contains("WARN") && line.contains(message) && line.contains(path), "{message}: {line}");
         spend(&gateway);
         gateway.signal("KILL");
         gateway.wait();
@@ -218,10 +221,46 @@ fn a_file_of_another_program_and_a_folder_are_not_replaced() {
         let mut gateway = state.start();
         create(&state.path());
         gateway.signal("TERM");
-        let line = gateway.logged("buckets lost");
+        let line = gateway.logged("buckets lost, the next process starts with full ones");
         assert!(line.contains("memory.state-file") && line.contains(message), "{line}");
         assert_eq!(gateway.wait().code(), Some(0));
         assert!(state.path().is_dir() || fs::read(state.path()).unwrap() == b"notes of mine");
         assert_eq!(fs::read_dir(state.folder.path()).unwrap().count(), 1, "no temporary file stays");
     }
+}
+
+#[test]
+fn buckets_that_cannot_be_left_are_not_those_that_the_next_process_restores() {
+    let state = StateFile::new();
+    let mut gateway = state.start();
+    stop(&mut gateway);
+    let mut gateway = state.start();
+    spend(&gateway);
+    // In the way of the file before it has its name.
+    fs::create_dir(state.folder.path().join("buckets.new")).unwrap();
+    stop(&mut gateway);
+    gateway.logged("buckets lost, the next process restores the older ones of the file");
+    assert_eq!(ask(&state.start(), "k"), [200; RULES.len()]);
+}
+
+#[test]
+fn a_file_of_another_user_is_a_warning_with_advice() {
+    let state = StateFile::new();
+    fs::write(state.path(), "").unwrap();
+    fs::set_permissions(state.path(), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::write(state.folder.path().join("tollgate.yaml"), &state.yaml).unwrap();
+    let command = |name: &str| {
+        let mut command = Command::new("sh");
+        // With its capabilities, root may read every file.
+        let drop = "[ $(id -u) != 0 ] || set -- setpriv --bounding-set=-all --inh-caps=-all \"$@\"; exec \"$@\"";
+        command.args(["-c", drop, "sh", TOLLGATE, name]).arg(state.folder.path().join("tollgate.yaml"));
+        command.env("SERVER_PORT", "0").env("MANAGEMENT_SERVER_PORT", "0");
+        command
+    };
+    let output = command("check").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("buckets cannot be read: this user may not read it"), "{text}");
+    let gateway = Gateway::from_command(command("serve"));
+    let line = gateway.logged("not restored, they start full");
+    assert!(line.contains("give the file to the user that runs the gateway, or remove it"), "{line}");
 }

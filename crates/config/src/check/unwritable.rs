@@ -20,6 +20,7 @@ enum Problem {
     IsFolder,
     IsFile,
     NotPermitted,
+    NotReadable,
 }
 
 /// Warns of the file of the access log, of the file for buckets and of the folder for certificates, if they cannot be written
@@ -34,12 +35,20 @@ pub(super) fn warn_of_files(raw: &RawConfig, root: &Node, diagnostics: &mut Diag
             .help(format!("{}, or log to `stdout`", problem.help(path)));
     }
     if let Some(path) = &raw.memory.state_file
-        && let Some(problem) = problem(path, false)
         && let Some(at) = root.follow(&["memory", "state-file"])
     {
-        diagnostics
-            .warn(at.span, format!("the state file {} cannot be written: {problem}", path.display()))
-            .help(format!("{}: without the file, buckets are full after a restart", problem.help(path)));
+        if path.as_os_str().is_empty() {
+            diagnostics.error(at.span, "`state-file` is empty").help("name a file, or leave out the key");
+        } else if !raw.memory.hand_over.get() {
+            diagnostics
+                .warn(at.span.key(), "`state-file` has no effect beside `hand-over: false`")
+                .help("leave out one of them");
+        } else if let Some(problem) = problem(path, false) {
+            let use_of = if matches!(problem, Problem::NotReadable) { "read" } else { "written" };
+            diagnostics
+                .warn(at.span, format!("the state file {} cannot be {use_of}: {problem}", path.display()))
+                .help(format!("{}: without the file, buckets are full after a restart", problem.help(path)));
+        }
     }
     if let Some(storage) = raw.server.raw_acme.as_ref().and_then(|acme| acme.value.storage.as_ref())
         && let Some(problem) = folder_problem(Path::new(storage.value.trim()))
@@ -63,7 +72,7 @@ fn folder_problem(folder: &Path) -> Option<Problem> {
 }
 
 /// Returns the reason why the file at `path` cannot be written, if there is one. A file that is not `appended` to is replaced,
-/// which only its folder permits.
+/// which only its folder permits, once it has been read.
 fn problem(path: &Path, is_appended: bool) -> Option<Problem> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
@@ -73,8 +82,11 @@ fn problem(path: &Path, is_appended: bool) -> Option<Problem> {
         return Some(Problem::IsFolder);
     }
     let written = if is_appended && path.exists() { path } else { folder };
-    let may_write = rustix::fs::access(written, Access::WRITE_OK).is_ok();
-    (!may_write).then_some(Problem::NotPermitted)
+    if rustix::fs::access(written, Access::WRITE_OK).is_err() {
+        return Some(Problem::NotPermitted);
+    }
+    let is_unreadable = !is_appended && path.exists() && rustix::fs::access(path, Access::READ_OK).is_err();
+    is_unreadable.then_some(Problem::NotReadable)
 }
 
 // === impl Problem ===
@@ -86,6 +98,7 @@ impl Problem {
             Self::IsFolder => format!("name a file in it, such as `{}`", path.join("tollgate").display()),
             Self::IsFile => "name a folder".to_owned(),
             Self::NotPermitted => "let the user that runs the gateway write it".to_owned(),
+            Self::NotReadable => "give the file to the user that runs the gateway, or remove it".to_owned(),
         }
     }
 }
@@ -97,6 +110,7 @@ impl fmt::Display for Problem {
             Self::IsFolder => "it is a folder",
             Self::IsFile => "it is a file, or below one",
             Self::NotPermitted => "this user may not write it",
+            Self::NotReadable => "this user may not read it",
         })
     }
 }
