@@ -1,15 +1,20 @@
 //! Drain: waits for in-flight requests, writes remaining usage and closes the access log.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::net::UnixStream;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
 
-use crate::app::buckets;
+use crate::admin::AdminState;
 use crate::app::process::{End, Process, WorkerThread};
 use crate::app::service_manager;
 use crate::app::signals::ShutDownSignals;
-use tollgate_proxy::server::accept::Order;
+use crate::app::{buckets, handover};
+use tollgate_proxy::server::accept::{Drain, Order};
 use tollgate_telemetry::log_writer::LogWriter;
 
 /// Time for the last lines of the access log.
@@ -39,7 +44,9 @@ impl Process {
 
     /// Waits for in-flight requests, then writes the remaining usage.
     async fn finish(mut self, end: End) {
-        drop((self.reload_requests, self.watchdog, self.offers));
+        drop((self.reload_requests, self.watchdog));
+        // After a handover, others find the process that serves.
+        let mut offers = (end == End::ShutDown).then_some(self.offers);
         self.admin.draining.store(true, Relaxed);
         let (delay, timeout) = {
             let server = &self.config.borrow().server;
@@ -82,16 +89,20 @@ impl Process {
         let leaves_queues = matches!(end, End::HandedOver { successor: Some(_) }) || is_waiting;
         // The workers close the last duplicates.
         drop(self.sockets);
-        self.orders.send_replace(Order::Drain { timeout, leaves_queues });
-        match join(self.workers).await {
+        let closed = Arc::new(Semaphore::new(0));
+        self.orders.send_replace(Order::Drain(Drain { timeout, leaves_queues, closed: Arc::clone(&closed) }));
+        let open = join_beside(self.workers, &mut offers, &self.admin, (&closed, timeout)).await;
+        match open {
             Some(0) => tracing::info!("all requests finished"),
             closed => {
                 let connections = closed.unwrap_or_default();
                 tracing::warn!(connections, "connections closed at the end of `server.shutdown-timeout`");
             }
         }
-        if end == End::ShutDown && !is_waiting {
+        if let Some(offers) = offers.filter(|_| !is_waiting) {
             buckets::write(&self.config.borrow(), &self.admin.stores);
+            // A process that starts meanwhile finds either this one or the file.
+            drop(offers);
         }
         // Usage is complete only now: the last requests are counted when the workers end.
         self.metering.finish().await;
@@ -111,6 +122,33 @@ fn close(log: &LogWriter, timeout: Duration) {
     let before = log.lost();
     if !log.close(timeout) {
         tracing::warn!(lines = log.lost() - before, ?timeout, "access log output is blocked: its last lines are lost");
+    }
+}
+
+/// Joins the workers, and returns the number of connections that they closed; `None` if it is unknown. A process that starts beside
+/// this one meanwhile takes the buckets, and ends the `offers`. `closed` gets a permit of each worker that takes no more requests.
+async fn join_beside(
+    workers: Vec<WorkerThread>,
+    offers: &mut Option<mpsc::Receiver<UnixStream>>,
+    admin: &AdminState,
+    (closed, timeout): (&Semaphore, Duration),
+) -> Option<usize> {
+    let (started, count) = (Instant::now(), workers.len());
+    let mut joined = pin!(join(workers));
+    loop {
+        let other = tokio::select! {
+            open = &mut joined => return open,
+            Some(other) = async { offers.as_mut()?.recv().await } => other,
+        };
+        let config = admin.config.load_full();
+        let timeout = config.server.handover_timeout.get().min(timeout.saturating_sub(started.elapsed()));
+        match handover::hand_buckets_over(other, admin, (closed, count), timeout).await {
+            Ok(()) => {
+                tracing::info!("the process beside this one has the buckets, and serves");
+                *offers = None;
+            }
+            Err(error) => tracing::error!("buckets not handed over: {error}"),
+        }
     }
 }
 

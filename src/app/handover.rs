@@ -24,8 +24,9 @@ use std::time::Duration;
 use command_fds::{CommandFdExt as _, FdMapping};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
+use crate::admin::AdminState;
 use crate::app::buckets;
 use crate::app::process::{End, Process};
 use crate::app::service_manager;
@@ -148,8 +149,7 @@ impl Process {
     }
 
     async fn hand_over_to(&mut self, successor: &mut Successor) -> io::Result<()> {
-        successor.stream.write_all(&self.admin.stores.memory.hash_key()).await?;
-        successor.expect(READY).await?;
+        successor.prepare(&self.admin).await?;
         // Clients learn that connections end before those that are idle are closed.
         self.orders.send_replace(Order::Announce);
         tokio::select! {
@@ -159,26 +159,28 @@ impl Process {
         self.admin_open.send_replace(false);
         let paused = Arc::new(Semaphore::new(0));
         self.orders.send_replace(Order::Pause(Arc::clone(&paused)));
-        let workers = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
-        let _ = paused.acquire_many(workers).await;
-        let snapshot = buckets::snapshot(&self.admin.config.load(), &self.admin.stores).unwrap_or_default();
-        successor.stream.write_u64_le(snapshot.len() as u64).await?;
-        successor.stream.write_all(&snapshot).await?;
-        successor.expect(SERVING).await
+        successor.take_buckets(&self.admin, (&paused, self.workers.len())).await
     }
 }
 
-/// Waits until a process can take over. Returns its connection, or `None` if this one is to start it, as a signal has asked.
-pub(super) async fn next_successor(
-    offers: &mut mpsc::Receiver<tokio::net::UnixStream>,
-    is_asked: &mut bool,
-) -> Option<tokio::net::UnixStream> {
-    if std::mem::take(is_asked) {
-        return None;
-    }
-    match offers.recv().await {
-        Some(other) => Some(other),
-        None => std::future::pending().await,
+/// Hands the buckets of a process that drains over to another one beside it, within `timeout`. `closed` gets a permit of each of
+/// `workers` that takes no more requests.
+pub(super) async fn hand_buckets_over(
+    other: tokio::net::UnixStream,
+    admin: &AdminState,
+    closed: (&Semaphore, usize),
+    timeout: Duration,
+) -> Result<(), HandoverError> {
+    tracing::info!(?timeout, "another process starts beside this one, to take the buckets");
+    let mut successor = Successor { process: None, stream: other, serves: false };
+    let handing = async {
+        successor.prepare(admin).await?;
+        successor.take_buckets(admin, closed).await
+    };
+    match tokio::time::timeout(timeout, handing).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(successor.failed(error).await),
+        Err(_) => Err(HandoverError::TooLate(timeout)),
     }
 }
 
@@ -203,6 +205,21 @@ impl Successor {
         command.fd_mappings((FIRST_DESCRIPTOR..).zip(passed).map(mapping).collect()).map_err(io::Error::other)?;
         let process = command.spawn()?;
         Ok(Self { process: Some(process), stream: tokio::net::UnixStream::from_std(stream)?, serves: false })
+    }
+
+    /// Waits until the process could serve.
+    async fn prepare(&mut self, admin: &AdminState) -> io::Result<()> {
+        self.stream.write_all(&admin.stores.memory.hash_key()).await?;
+        self.expect(READY).await
+    }
+
+    /// Sends the buckets once each of `workers` has added its permit to `stopped`, and waits until the process serves.
+    async fn take_buckets(&mut self, admin: &AdminState, (stopped, workers): (&Semaphore, usize)) -> io::Result<()> {
+        let _ = stopped.acquire_many(u32::try_from(workers).unwrap_or(u32::MAX)).await;
+        let snapshot = buckets::snapshot(&admin.config.load(), &admin.stores).unwrap_or_default();
+        self.stream.write_u64_le(snapshot.len() as u64).await?;
+        self.stream.write_all(&snapshot).await?;
+        self.expect(SERVING).await
     }
 
     /// Waits for a message.

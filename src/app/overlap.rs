@@ -1,5 +1,6 @@
 //! Overlap: a process that shares the ports of another one (`server.reuse-port`) asks it for its buckets, over a Unix socket
-//! beside `memory.state-file`. The other process then drains, as after SIGUSR2. Of several that start together, each has its turn.
+//! beside `memory.state-file`. The other process then drains, as after SIGUSR2, unless it does so already. Of several that start
+//! together, each has its turn.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -78,8 +79,8 @@ pub(super) async fn predecessor(config: &Config, address: SocketAddr) -> Option<
     None
 }
 
-/// Offers the buckets to processes that take over, in place of the process before. Their connections are passed on until this
-/// process drains.
+/// Offers the buckets to processes that take over, in place of the process before. Their connections are passed on until one has
+/// taken over, or this process has written its file.
 pub(super) fn offer(
     config: &Config,
     address: SocketAddr,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::net::UnixStream;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::admin::{ConfigState, ReloadError, ReloadResult};
-use crate::app::handover::next_successor;
 use crate::app::process::{End, Process};
 use crate::app::reader::Reader;
 use crate::app::service_manager;
@@ -214,6 +214,17 @@ impl Asked {
             Command::ReopenLogs => reopen(log),
             Command::HandOver => self.hand_over = true,
         }
+    }
+}
+
+/// Waits until a process can take over. Returns its connection, or `None` if this one is to start it, as a signal has asked.
+async fn next_successor(offers: &mut mpsc::Receiver<UnixStream>, is_asked: &mut bool) -> Option<UnixStream> {
+    if std::mem::take(is_asked) {
+        return None;
+    }
+    match offers.recv().await {
+        Some(other) => Some(other),
+        None => std::future::pending().await,
     }
 }
 

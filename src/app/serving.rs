@@ -117,6 +117,10 @@ impl Waiting {
                 Some(again) => self.predecessor = Some(again),
                 None => {
                     tracing::warn!(%error, "the process before has ended during the handover, or does not respond: serving in its place");
+                    // It may have left them in the file.
+                    if let Some(left) = buckets::read(&config) {
+                        buckets::restore(&self.admin.stores, &left, buckets::path(&config));
+                    }
                     return Ok(());
                 }
             }

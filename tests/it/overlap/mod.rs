@@ -39,7 +39,7 @@ fn instances_beside_each_other_replace_each_other_under_load_and_lose_no_request
 /// Gateways that share a port and a file for their buckets.
 struct Instances {
     folder: tempfile::TempDir,
-    _upstream: Upstream,
+    upstream: Upstream,
     yaml: String,
 }
 
@@ -53,7 +53,7 @@ impl Instances {
             folder.path().join("buckets").display(),
             upstream.uri()
         );
-        Self { folder, _upstream: upstream, yaml }
+        Self { folder, upstream, yaml }
     }
 
     fn socket(&self, gateway: &Gateway) -> std::path::PathBuf {

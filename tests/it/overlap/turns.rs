@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use super::{Instances, Starting, asking, beside, fails};
+use crate::lifecycle::Held;
 use crate::support::client::get;
 use crate::support::eventually;
 use crate::support::gateway::{Gateway, signal};
@@ -75,6 +76,41 @@ fn an_instance_beside_a_handover_follows_the_new_process() {
 }
 
 #[test]
+fn an_instance_beside_one_that_drains_takes_its_buckets() {
+    let (held, instances) = (Held::start(true), Instances::new(2));
+    let yaml = instances.yaml.replace(&instances.upstream.uri(), &held.upstream.uri());
+    let mut gateway = Gateway::start(&yaml);
+    eventually("others can ask", || instances.socket(&gateway).exists());
+    let mut clients = [gateway.connect(), gateway.connect()];
+    for client in &mut clients {
+        client.send("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        held.arrived.recv().unwrap();
+    }
+    gateway.signal("TERM");
+    gateway.logged("shutting down");
+    // One that fails leaves the buckets to the next one.
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    assert!(fails(&gateway, &yaml, &[("MANAGEMENT_SERVER_PORT", &port)]).contains("management.server.port"));
+    gateway.logged("buckets not handed over: the other process has ended");
+    let mut next = beside(&gateway, &yaml);
+    assert_eq!(get(next.address, "/a").status, 429, "spent tokens stay spent");
+    for _ in &clients {
+        held.release.send(()).unwrap();
+    }
+    for client in &mut clients {
+        assert_eq!(client.response().expect("a response").text(), "the whole answer");
+    }
+    assert_eq!(gateway.wait().code(), Some(0));
+    gateway.logged("the process beside this one has the buckets");
+    let file = instances.folder.path().join("buckets");
+    assert!(!file.exists(), "it belongs to the new process");
+    next.signal("TERM");
+    assert_eq!(next.wait().code(), Some(0));
+    assert!(file.exists());
+}
+
+#[test]
 fn an_instance_serves_in_place_of_one_that_is_killed_during_the_handover() {
     let instances = Instances::new(5);
     let mut gateway = Gateway::start(&instances.yaml);
@@ -89,7 +125,7 @@ fn an_instance_serves_in_place_of_one_that_is_killed_during_the_handover() {
 
 #[test]
 fn a_signal_during_the_handover_ends_the_new_instance_or_the_old_one_and_leaves_the_other() {
-    let instances = Instances::new(5);
+    let instances = Instances::new(1_000_000);
     let mut gateway = Gateway::start(&instances.yaml);
     let begins = |gateway: &Gateway| {
         eventually("it takes over", || gateway.get("/a").header("connection") == Some("close"));

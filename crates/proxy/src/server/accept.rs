@@ -43,13 +43,19 @@ pub enum Order {
     Announce,
     /// Accept no connection, and close idle ones. A permit is added for each worker that has stopped.
     Pause(Arc<Semaphore>),
-    /// End within this time.
-    Drain {
-        /// Time for requests in flight.
-        timeout: Duration,
-        /// True if another process has all listening sockets too: it accepts the connections in their queues.
-        leaves_queues: bool,
-    },
+    /// End.
+    Drain(Drain),
+}
+
+/// End of a worker.
+#[derive(Clone, Debug)]
+pub struct Drain {
+    /// Time for requests in flight.
+    pub timeout: Duration,
+    /// True if another process has all listening sockets too: it accepts the connections in their queues.
+    pub leaves_queues: bool,
+    /// A permit is added for each worker that takes no more requests.
+    pub closed: Arc<Semaphore>,
 }
 
 /// Listening socket of a worker.
@@ -86,9 +92,10 @@ pub async fn run<H: Handler>(
     let waiting = Cell::new(None);
     let accepts: Cell<Accepts> = Cell::new(|_| true);
     let accepting = accept_all((&listeners, &accepts), &gate, &waiting, &start);
-    let deadline = {
+    let (deadline, closed) = {
         let mut accepting = std::pin::pin!(accepting);
-        let (timeout, leaves_queues) = follow(&mut orders, &connections, accepting.as_mut()).await;
+        let drain = follow(&mut orders, &connections, accepting.as_mut()).await;
+        let Drain { timeout, leaves_queues, closed } = drain;
         let deadline = Instant::now() + timeout;
         accepts.set(if leaves_queues { |_| false } else { |kind| !kind.is_kept });
         if connections.stage() < DrainStage::Closing {
@@ -99,7 +106,7 @@ pub async fn run<H: Handler>(
         if ending.peek().is_some() && ending.all(|(listener, _)| listener::refuse_new(listener).is_ok()) {
             let _ = tokio::time::timeout(LAST_HANDSHAKES.min(timeout), accepting).await;
         }
-        deadline
+        (deadline, closed)
     };
     if let Some(accepted) = waiting.take()
         && let Some(place) = gate.try_place()
@@ -108,17 +115,17 @@ pub async fn run<H: Handler>(
     }
     accept_queued(listeners.into_iter().filter(|(_, kind)| accepts.get()(*kind)), &gate, &start);
     connections.enter(DrainStage::Closing);
+    closed.add_permits(1);
     let _ = tokio::time::timeout_at(deadline, connections.closed()).await;
     connections.count()
 }
 
-/// Follows the orders until one asks to drain. Returns its time, and true if it leaves the queues of all listeners. If the
-/// process has ended, there is no time.
+/// Follows the orders until one asks to drain. If the process has ended, there is no time.
 async fn follow(
     orders: &mut watch::Receiver<Order>,
     connections: &Connections,
     mut accepting: Pin<&mut impl Future<Output = ()>>,
-) -> (Duration, bool) {
+) -> Drain {
     loop {
         let order = orders.borrow_and_update().clone();
         let accepts = match order {
@@ -136,13 +143,13 @@ async fn follow(
                 paused.add_permits(1);
                 false
             }
-            Order::Drain { timeout, leaves_queues } => return (timeout, leaves_queues),
+            Order::Drain(drain) => return drain,
         };
         let mut has_ended = false;
         let changed = async { has_ended = orders.changed().await.is_err() };
         accept_until(changed, accepting.as_mut(), accepts).await;
         if has_ended {
-            return (Duration::ZERO, false);
+            return Drain { timeout: Duration::ZERO, leaves_queues: false, closed: Arc::new(Semaphore::new(0)) };
         }
     }
 }
