@@ -14,11 +14,12 @@
 //! fails before its last message, the old one goes on.
 
 use std::env;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{self, Child, Command, ExitStatus};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use command_fds::{CommandFdExt as _, FdMapping};
@@ -185,7 +186,7 @@ pub(super) async fn hand_buckets_over(
 }
 
 impl Successor {
-    /// Starts the program of this process again, with its arguments, on duplicates of `sockets`.
+    /// Starts the program of this process again, with its arguments, on duplicates of `sockets`, and with the same standard input.
     fn start(sockets: &Sockets) -> io::Result<Self> {
         let (stream, other) = UnixStream::pair()?;
         stream.set_nonblocking(true)?;
@@ -201,6 +202,11 @@ impl Successor {
             .env_remove("LISTEN_PID")
             .env_remove("LISTEN_FDS_FIRST_FD")
             .env_remove("WATCHDOG_PID");
+        if let Some(configuration) = tollgate_bounded_file::stdin_bytes() {
+            let (reader, mut writer) = io::pipe()?;
+            thread::spawn(move || writer.write_all(configuration));
+            command.stdin(reader);
+        }
         let mapping = |(child_fd, (_, parent_fd)): (i32, (String, OwnedFd))| FdMapping { parent_fd, child_fd };
         command.fd_mappings((FIRST_DESCRIPTOR..).zip(passed).map(mapping).collect()).map_err(io::Error::other)?;
         let process = command.spawn()?;

@@ -1,9 +1,9 @@
 //! Signals besides those that shut down: none of them ends the gateway.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::support::eventually;
-use crate::support::gateway::{Gateway, command, run, signal};
+use crate::support::gateway::{Gateway, TOLLGATE, command, run, signal};
 
 const ECHO: &str = "routes: [{id: a, uri: 'echo:', predicates: [Path=/**]}]\n";
 
@@ -103,4 +103,24 @@ fn a_log_that_cannot_be_opened_again_is_reported_and_opened_when_it_can() {
     assert_eq!((gateway.metric("tollgate_access_log_misplaced", &[]), path.exists()), (0.0, true));
     let (code, out, _) = run(&["status", &gateway.admin.to_string()]);
     assert!(code == Some(0) && !out.contains("opened") && !out.contains("does not exist here"), "{out}");
+}
+
+#[test]
+fn a_configuration_from_standard_input_is_there_again_at_a_reload_and_a_handover() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tollgate.yaml");
+    std::fs::write(&file, format!("server: {{workers: 1}}\naccess-log: {{output: off}}\n{ECHO}")).unwrap();
+    let mut command = Command::new("sh");
+    command.env("SERVER_PORT", "0").env("MANAGEMENT_SERVER_PORT", "0");
+    command.args(["-c", "exec \"$0\" --config - <\"$1\"", TOLLGATE]).arg(&file);
+    let mut gateway = Gateway::from_command(command);
+    gateway.signal("HUP");
+    gateway.logged("configuration reloaded");
+    gateway.hand_over();
+    gateway.hand_over();
+    assert_eq!(gateway.wait().code(), Some(0));
+    assert_eq!(gateway.get("/a").status, 200);
+    signal(gateway.processes().pop().unwrap(), "HUP");
+    eventually("the last process reloads", || gateway.log().matches("configuration reloaded").count() == 2);
+    assert!(!gateway.log().contains("WARN") && !gateway.log().contains("ERROR"), "{}", gateway.log());
 }

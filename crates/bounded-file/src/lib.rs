@@ -11,10 +11,11 @@ pub use self::record::{FileRecord, note, recorded, unrecorded};
 
 use std::cell::Cell;
 use std::fs::{File, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, IsTerminal as _, Read};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -102,12 +103,34 @@ fn read_unrecorded(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
     within_bound(bytes, max_bytes)
 }
 
-/// Returns the bytes of standard input, at most `max_bytes`. It may be a socket, as in a process that an editor starts.
+/// Bytes of standard input, which ends once.
+static STDIN: OnceLock<Vec<u8>> = OnceLock::new();
+
+/// Returns the bytes of standard input, if they were read.
+#[must_use]
+pub fn stdin_bytes() -> Option<&'static [u8]> {
+    STDIN.get().map(Vec::as_slice)
+}
+
+/// Returns the bytes of standard input, at most `max_bytes`, and the same ones each time. It may be a socket, as in a process that an
+/// editor starts.
 ///
 /// # Errors
-/// It cannot be read, it has more bytes, or it does not end in time.
-pub fn read_stdin(max_bytes: usize) -> io::Result<Vec<u8>> {
+/// It is closed or a device, it cannot be read, it has more bytes, or it does not end in time.
+pub fn read_stdin(max_bytes: usize) -> io::Result<&'static [u8]> {
+    if let Some(bytes) = stdin_bytes() {
+        return Ok(bytes);
+    }
+    let bytes = read_stdin_once(max_bytes)?;
+    Ok(STDIN.get_or_init(|| bytes))
+}
+
+fn read_stdin_once(max_bytes: usize) -> io::Result<Vec<u8>> {
     let mut stdin = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // Rust opens /dev/null in place of a closed one.
+    if stdin.metadata()?.file_type().is_char_device() && !stdin.is_terminal() {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "standard input is closed, or a device"));
+    }
     let (mut bytes, mut part) = (Vec::new(), [0; 8 << 10]);
     let opened = Instant::now();
     while bytes.len() <= max_bytes {

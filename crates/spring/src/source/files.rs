@@ -83,7 +83,7 @@ pub(super) fn read_one(
 ) -> Result<SourceFile, LoadError> {
     let unreadable = |source: io::Error| LoadError::Unreadable { path: path.to_owned(), source };
     let read = if path == Path::new(STDIN) {
-        tollgate_bounded_file::read_stdin(max_bytes)
+        tollgate_bounded_file::read_stdin(max_bytes).map(<[u8]>::to_vec)
     } else {
         tollgate_bounded_file::read(path, max_bytes)
     };
