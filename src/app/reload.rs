@@ -152,7 +152,7 @@ impl Process {
         let config = match self.with_routes(config, &reader, source).await {
             Ok(config) => config,
             Err(error) => {
-                self.refuse(&error.to_string());
+                self.refuse(&format!("{}: {error}", source.names()));
                 return Err(error);
             }
         };

@@ -6,6 +6,8 @@ use crate::admin::ConfigState;
 use tollgate_bounded_file::{FileRecord, recorded};
 use tollgate_config::{CommandLine, Config, LoadError, Loaded, Services};
 
+/// Environment variable that names the files as in Spring Boot.
+pub const LOCATION: &str = "SPRING_CONFIG_LOCATION";
 /// Number of times that a reload reads files that change meanwhile.
 const MAX_READS: usize = 3;
 
@@ -69,6 +71,17 @@ pub(super) fn located(config: Config, services: &Services, command_line: &Comman
     }
 }
 
+/// Returns the names of `files` for a message; without files, the setting that names them.
+#[must_use]
+pub fn names(files: &[PathBuf], command_line: &CommandLine) -> String {
+    if files.is_empty() {
+        let option = "--spring.config.location";
+        return if command_line.has_location() { option } else { LOCATION }.to_owned();
+    }
+    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+    names.join(", ")
+}
+
 impl Source {
     /// Returns the profiles and properties of the command line.
     #[must_use]
@@ -77,6 +90,12 @@ impl Source {
             Self::Files { command_line, .. } => command_line.clone(),
             Self::Embedded => CommandLine::default(),
         }
+    }
+
+    /// Returns the names of the files for a message; without files, the setting that names them.
+    #[must_use]
+    pub fn names(&self) -> String {
+        names(self.paths(), &self.command_line())
     }
 
     /// Returns the paths of the files.

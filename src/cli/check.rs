@@ -7,14 +7,15 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use crate::cli::{connect, load, names};
+use crate::app::source;
+use crate::cli::{connect, load, names, report};
 use tollgate_config::{CommandLine, LoadError, Loaded, Report};
 
 /// Every file is valid.
 const OK: u8 = 0;
 /// A file has errors.
 const INVALID: u8 = 1;
-/// A file cannot be read.
+/// A file cannot be read, or standard output cannot be written.
 const UNREADABLE: u8 = 2;
 
 /// Output of the command.
@@ -43,7 +44,7 @@ pub enum Servers {
 /// files win. Prints `max_problems` diagnostics of each to standard error, and a line for each valid configuration to standard output.
 /// Names and servers that cannot be used are warnings, as `servers` says.
 ///
-/// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read.
+/// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read or standard output cannot be written.
 /// [`Mode::Overlay`] ignores errors that the overlay file corrects.
 #[must_use]
 pub fn run(
@@ -62,6 +63,7 @@ pub fn run(
         out: &mut io::stdout().lock(),
         err: &mut io::stderr().lock(),
         proposal: None,
+        unwritten: None,
     };
     let code = configurations.iter().map(|files| output.check(files)).max().unwrap_or(OK);
     ExitCode::from(output.finish().max(code))
@@ -77,10 +79,21 @@ struct Output<'o> {
     err: &'o mut dyn Write,
     /// In [`Mode::Overlay`], the first configuration that lacks parts, with the missing parts of all.
     proposal: Option<(Vec<PathBuf>, Report)>,
+    /// Reason why a part of the result was not written.
+    unwritten: Option<io::Error>,
 }
 
 impl Output<'_> {
-    // Failed writes are ignored: a closed pipe does not change the result.
+    /// Prints to standard output. A reader that has closed its pipe needs no more; any other failure counts, and those of standard
+    /// error do not.
+    fn print(&mut self, text: std::fmt::Arguments<'_>) {
+        if let Err(error) = self.out.write_fmt(text).and_then(|()| self.out.flush())
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.unwritten = Some(error);
+        }
+    }
+
     fn check(&mut self, files: &[PathBuf]) -> u8 {
         let loaded = match self.servers {
             Servers::Offline => tollgate_config::load(files, self.command_line),
@@ -94,7 +107,7 @@ impl Output<'_> {
                 self.problems(files, &loaded.notes);
                 let count = loaded.config.routes.len();
                 let routes = if count == 1 { "route" } else { "routes" };
-                let _ = writeln!(self.out, "{}: ok, {count} {routes}", load::names(files, self.command_line));
+                self.print(format_args!("{}: ok, {count} {routes}\n", source::names(files, self.command_line)));
                 OK
             }
             Err(LoadError::Invalid(report)) if self.mode == Mode::Overlay => {
@@ -128,7 +141,7 @@ impl Output<'_> {
         if more > 0 {
             result["more"] = more.into();
         }
-        let _ = writeln!(self.out, "{result}");
+        self.print(format_args!("{result}\n"));
         code
     }
 
@@ -147,7 +160,7 @@ impl Output<'_> {
             (Some(_), none) => *none = Some((files.to_vec(), report.clone())),
             (None, _) => {
                 let _ =
-                    writeln!(self.err, "{}: no missing parts for an overlay", load::names(files, self.command_line));
+                    writeln!(self.err, "{}: no missing parts for an overlay", source::names(files, self.command_line));
             }
         }
         if code != OK {
@@ -160,7 +173,11 @@ impl Output<'_> {
     fn finish(&mut self) -> u8 {
         let overlay = self.proposal.take().and_then(|(files, report)| self.proposed(&files, &report));
         let (overlay, others) = overlay.unwrap_or_default();
-        let _ = write!(self.out, "{overlay}");
+        self.print(format_args!("{overlay}"));
+        if let Some(error) = &self.unwritten {
+            let _ = writeln!(self.err, "tollgate: {}", report::unwritten(error));
+            return UNREADABLE;
+        }
         if others == 0 {
             return OK;
         }
@@ -213,6 +230,7 @@ mod tests {
             out: &mut out,
             err: &mut err,
             proposal: None,
+            unwritten: None,
         };
         let code = files.iter().map(|file| output.check(std::slice::from_ref(*file))).max().unwrap();
         (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
@@ -271,6 +289,7 @@ mod tests {
                 out: out_now,
                 err: err_now,
                 proposal: None,
+                unwritten: None,
             };
             assert_eq!((output.check(std::slice::from_ref(&file)), output.finish()), (OK, code));
             let (out, err) = (String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap());

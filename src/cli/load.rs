@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use thiserror::Error;
+
+use crate::app::source::LOCATION;
 use tollgate_config::{CommandLine, LoadError};
 
 /// Arguments that select a configuration. They mean the same in every command.
@@ -23,8 +25,6 @@ pub(super) struct Selection {
 const DEFAULT: &str = "config/tollgate.yaml";
 /// Environment variable that names the files if the command line names none.
 const VARIABLE: &str = "TOLLGATE_CONFIG";
-/// Environment variable that names them if [`VARIABLE`] does not either, as in Spring Boot.
-const LOCATION: &str = "SPRING_CONFIG_LOCATION";
 
 /// Neither the command line nor the environment names a configuration.
 #[derive(Clone, Copy, Debug, Error)]
@@ -74,16 +74,6 @@ fn from_environment() -> Vec<PathBuf> {
         }
         _ => vec![value.into()],
     }
-}
-
-/// Returns the names of `files` for a message; without files, the setting that names them.
-pub(super) fn names(files: &[PathBuf], command_line: &CommandLine) -> String {
-    if files.is_empty() {
-        let option = "--spring.config.location";
-        return if command_line.has_location() { option } else { LOCATION }.to_owned();
-    }
-    let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
-    names.join(", ")
 }
 
 /// Prints the errors of a configuration to standard error. Returns 1 if the file has errors, 2 if it cannot be read.

@@ -23,7 +23,17 @@ pub(super) fn print(result: Result<(bool, String), CallError>) -> ExitCode {
 
 /// Prints `text` to standard output. The exit code is 0, or 1 if it cannot be written.
 pub(super) fn write(text: &str) -> ExitCode {
-    ExitCode::from(u8::from(io::stdout().lock().write_all(text.as_bytes()).is_err()))
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) => fail(1, &unwritten(&error)),
+    }
+}
+
+/// Returns the message of a failed write to standard output.
+pub(super) fn unwritten(error: &io::Error) -> String {
+    format!("cannot write to standard output: {error}")
 }
 
 /// Returns `value` as JSON for people, which a terminal may show.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use crate::app::source;
 use crate::cli::load::{self, NoConfiguration};
 use crate::cli::logs::LogArguments;
 use crate::cli::report::{fail, json, write};
@@ -62,7 +63,7 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
     let mut loaded = Vec::new();
     for files in &configurations {
         match tollgate_config::load(files, &command_line) {
-            Ok(configuration) => loaded.push((load::names(files, &command_line), configuration.config)),
+            Ok(configuration) => loaded.push((source::names(files, &command_line), configuration.config)),
             Err(error) => return Ok(load::report(&error)),
         }
     }

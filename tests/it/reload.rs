@@ -187,7 +187,7 @@ fn a_file_that_lost_its_routes_is_refused_unless_it_says_that_there_are_none() {
         );
     }
     gateway.signal("HUP");
-    gateway.logged("no routes: every request would get 404");
+    gateway.logged("tollgate.yaml: no routes: every request would get 404");
     // Nor do disabled routes, and a locator without a registry that is in use, with or without an empty list beside it.
     let locator = "spring.cloud.gateway.discovery.locator.enabled: true\n";
     for text in [

@@ -153,6 +153,25 @@ fn standard_input_is_checked_once() {
 }
 
 #[test]
+fn standard_input_that_is_closed_and_an_output_that_is_full_are_errors() {
+    let check = |input: Stdio, name: &str, arguments: &[&str]| {
+        let full = std::fs::File::create(name).unwrap();
+        let mut command = Command::new(TOLLGATE);
+        let command = command.args(["check", "--offline"]).args(arguments).stdin(input).stdout(full);
+        let output = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, err) = check(Stdio::null(), "/dev/null", &["-"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("-: error: cannot read the file: standard input is closed, or a device"), "{err}");
+    for arguments in [&["config/tollgate.yaml"][..], &["--json", "config/tollgate.yaml"]] {
+        let (code, err) = check(Stdio::null(), "/dev/full", arguments);
+        assert_eq!(code, Some(2), "{err}");
+        assert_eq!(err, "tollgate: cannot write to standard output: No space left on device (os error 28)\n");
+    }
+}
+
+#[test]
 fn migrate_joins_files_and_profiles_and_accepts_their_warnings() {
     replay(
         "\
