@@ -90,10 +90,9 @@ fn swaps_of_a_config_map_under_load_are_live_within_two_seconds_and_lose_no_requ
     load.more(100);
     let exchanges = load.stop();
     assert_eq!(statuses(&exchanges), [(200, exchanges.len())]);
-    // Single ones may take longer on a loaded machine.
-    took.sort();
-    println!("{} requests over {swaps} swaps; the last took {:?} at most to be live", exchanges.len(), took.last());
-    assert!(took[took.len() / 2] < LIVE, "{took:?}");
+    let longest = took.iter().max().unwrap();
+    println!("{} requests over {swaps} swaps, each live after {longest:?} at most", exchanges.len());
+    assert!(*longest < LIVE, "{took:?}");
     let broken = swaps / 4;
     assert_eq!(reloads(&gateway), ((swaps - broken) as f64, broken as f64));
 }
