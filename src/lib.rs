@@ -9,6 +9,9 @@
 //! Modules import in one direction: `cli` → `app` → `admin` → `explain`; all of them import the path of a request, and
 //! it imports none of them. ARCHITECTURE.md lists all arrows.
 
+#[macro_use(reply)]
+extern crate tollgate_attributes;
+
 pub mod admin;
 pub mod app;
 pub mod cli;

@@ -6,7 +6,7 @@ use http::StatusCode;
 use humantime::format_duration;
 use hyper::body::Incoming;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use tollgate_filters::circuit_breaker::{Breaker, CallKind, ForcedState, State};
 
@@ -15,8 +15,7 @@ use crate::admin::reply::{Reply, audited, json, known_names, problem, whole_mill
 use crate::admin::request::{ExpiresIn, MAX_BYTES, read_body};
 
 /// Circuit breaker.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(super) struct BreakerReply {
     name: String,
     #[schemars(extend("enum" = [State::Closed, State::HalfOpen, State::Open].map(State::as_str)))]

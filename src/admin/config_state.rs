@@ -7,8 +7,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytes::Bytes;
 use http::StatusCode;
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::admin::admin_state::{AdminState, ReloadError};
 use crate::admin::health;
@@ -44,7 +42,7 @@ impl ConfigState {
 }
 
 /// Refused configuration of the latest reload.
-#[derive(Debug, Serialize, JsonSchema)]
+#[reply(Debug)]
 pub(super) struct RefusedReload {
     #[schemars(extend("format" = "date-time"))]
     at: String,
@@ -53,8 +51,7 @@ pub(super) struct RefusedReload {
 }
 
 /// State of the running configuration.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(super) struct ConfigReply<'c> {
     /// Version of the gateway.
     version: &'static str,
@@ -86,8 +83,7 @@ pub(super) struct ConfigReply<'c> {
 }
 
 /// Registry of the running configuration.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 struct RegistryHealth {
     kind: &'static str,
     server: String,
@@ -98,8 +94,7 @@ struct RegistryHealth {
 }
 
 /// Running configuration in a snapshot.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(super) struct ConfigSummary<'c> {
     /// SHA-256 of the files.
     hash: &'c str,
@@ -111,8 +106,7 @@ pub(super) struct ConfigSummary<'c> {
 }
 
 /// Applied reload.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(super) struct ReloadReply<'c> {
     /// SHA-256 of the files.
     hash: &'c str,
@@ -122,13 +116,13 @@ pub(super) struct ReloadReply<'c> {
 }
 
 /// Member of the problem of a configuration with errors.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct InvalidConfig<'c> {
     diagnostics: Vec<DiagnosticReply<'c>>,
 }
 
 /// Diagnostic, with secrets masked.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct DiagnosticReply<'c> {
     #[schemars(extend("enum" = [Severity::Error, Severity::Warning, Severity::Note].map(Severity::as_str)))]
     severity: &'static str,

@@ -20,14 +20,14 @@ pub(super) enum Status {
 }
 
 /// Liveness of the process.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct Liveness {
     #[schemars(extend("enum" = ["UP"]))]
     status: Status,
 }
 
 /// Readiness of the gateway.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct Readiness {
     pub(super) status: Status,
     /// Reason if it is not ready.
@@ -36,42 +36,42 @@ pub(super) struct Readiness {
 }
 
 /// Summary in the shape of Spring Boot's health endpoint.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct Summary {
     status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     components: Option<Components>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct Components {
     memory: MemoryHealth,
     #[serde(skip_serializing_if = "Option::is_none")]
     redis: Option<RedisHealth>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct MemoryHealth {
     #[schemars(extend("enum" = ["UP"]))]
     status: Status,
     details: MemoryDetails,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct MemoryDetails {
     /// Keys in memory.
     keys: usize,
 }
 
 /// Connections to Redis.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct RedisHealth {
     #[schemars(extend("enum" = ["UP", "DOWN"]))]
     status: Status,
     pub(super) details: RedisDetails,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct RedisDetails {
     /// Workers that are connected.
     connected: usize,

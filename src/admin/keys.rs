@@ -5,8 +5,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::StatusCode;
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 use thiserror::Error;
 use tollgate_config::ApiKeyStore;
@@ -23,7 +21,7 @@ const PAGE: usize = 1_000;
 const MAX_ATTEMPTS: usize = 100;
 
 /// API keys, without their hashes.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct KeysReply {
     keys: Vec<KeyReply>,
     /// Value of `after` for the next keys; absent behind the last one.
@@ -32,8 +30,7 @@ pub(super) struct KeysReply {
 }
 
 /// API key.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 struct KeyReply {
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,8 +53,7 @@ struct KeyReply {
 }
 
 /// Result of a change.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(super) struct ChangedKeys {
     id: String,
     disabled: bool,

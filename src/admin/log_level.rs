@@ -11,7 +11,7 @@ use crate::admin::request::{MAX_BYTES, read_body};
 use tollgate_telemetry::logs;
 
 /// Level of the log: the least severe one that is written.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[reply(Clone, Copy, Debug, ::serde::Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
 pub(super) struct LogLevel {
     level: LevelName,

@@ -6,7 +6,6 @@ use bytes::Bytes;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::Full;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Media type of problem details (RFC 9457).
@@ -16,7 +15,7 @@ pub(super) const PROBLEM: &str = "application/problem+json";
 pub(super) type Reply = Response<Full<Bytes>>;
 
 /// Problem (RFC 9457).
-#[derive(Debug, Serialize, JsonSchema)]
+#[reply(Debug)]
 pub(super) struct Problem<'d, T = ()> {
     /// Members of this kind of problem.
     #[serde(flatten)]

@@ -28,7 +28,7 @@ pub(super) struct RouteReply<'c> {
 }
 
 /// Route as in the file.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct RouteDefinition<'c> {
     id: &'c str,
     uri: String,
@@ -39,7 +39,7 @@ pub(super) struct RouteDefinition<'c> {
 }
 
 /// Link of the gateway endpoint.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct Link {
     href: String,
     methods: [&'static str; 1],
@@ -174,13 +174,13 @@ fn describe<'r>(route: &'r Route, secrets: &SecretValues) -> RouteReply<'r> {
 }
 
 /// Endpoints of Spring Boot.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct ActuatorIndex<'a> {
     #[serde(rename = "_links")]
     links: ActuatorLinks<'a>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct ActuatorLinks<'a> {
     #[serde(rename = "self")]
     index: ActuatorLink<'a>,
@@ -192,7 +192,7 @@ struct ActuatorLinks<'a> {
     gateway: Option<ActuatorLink<'a>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct ActuatorLink<'a> {
     href: &'a str,
     templated: bool,

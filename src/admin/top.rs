@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 
 use http::StatusCode;
-use schemars::JsonSchema;
-use serde::Serialize;
 use thiserror::Error;
 
 use crate::admin::admin_state::AdminState;
@@ -22,7 +20,7 @@ const MAX_LIMIT: usize = 100;
 pub(super) const VERDICTS: [&str; 5] = ["denied", "observed", "allowed", "all", "asked"];
 
 /// Most frequent keys.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct TopReply<'t> {
     #[schemars(extend("enum" = VERDICTS))]
     verdict: &'static str,
@@ -36,7 +34,7 @@ pub(super) struct TopReply<'t> {
 }
 
 /// Rule with its most frequent keys.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct TopRule<'t> {
     route: &'t str,
     rule: &'t str,
@@ -47,7 +45,7 @@ pub(super) struct TopRule<'t> {
     keys: Vec<TopKey<'t>>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct TopKey<'t> {
     key: Cow<'t, str>,
     /// Upper bound of the requests.

@@ -10,7 +10,7 @@ use humantime::format_duration;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, audited, json, known_names, problem, whole_millis};
@@ -22,8 +22,7 @@ use tollgate_proxy::upstream::balance::{DrainError, EndpointStatus, ReportedStat
 use tollgate_proxy::upstream::times::LatestFailure;
 
 /// Upstream with its endpoints.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(super) struct UpstreamReply {
     name: String,
     endpoints: Vec<EndpointReply>,
@@ -37,8 +36,7 @@ pub(super) struct UpstreamReply {
     registry: Option<RegistryReply>,
 }
 
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 struct EndpointReply {
     #[serde(flatten)]
     live: LiveEndpoint,
@@ -51,8 +49,7 @@ struct EndpointReply {
 }
 
 /// Source of the endpoints.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 struct RegistryReply {
     kind: &'static str,
     server: String,

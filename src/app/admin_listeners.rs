@@ -87,8 +87,8 @@ pub(super) fn start_admin_socket(
 ) -> Result<Option<SocketFile>, StartError> {
     let (listener, file) = match (sockets.admin_socket.take(), &config.management.socket) {
         (Some(inherited), settings) => {
-            let own = settings.as_ref().filter(|_| sockets.owns_socket_file);
-            (inherited, own.and_then(|settings| SocketFile::at(&settings.path).ok()))
+            let owned_socket = settings.as_ref().filter(|_| sockets.owns_socket_file);
+            (inherited, owned_socket.and_then(|settings| SocketFile::at(&settings.path).ok()))
         }
         (None, Some(settings)) => {
             let failed = |source| StartError::AdminSocket { path: settings.path.clone(), source };

@@ -36,7 +36,7 @@ enum Change {
 
 /// Commands that wait for the end of a reload.
 #[derive(Default)]
-struct Asked {
+struct RequestedChanges {
     reload: bool,
     hand_over: bool,
 }
@@ -52,17 +52,17 @@ impl Process {
     ) -> End {
         let log = self.log.clone();
         let mut watch = FileWatch::new(files, self.config.borrow().files.watch.get());
-        let mut asked = Asked::default();
+        let mut requested = RequestedChanges::default();
         loop {
             let change = tokio::select! {
                 () = shut_down.next() => return End::ShutDown,
-                successor = next_successor(&mut self.offers, &mut asked.hand_over) => match self.hand_over_until(successor, shut_down).await {
+                successor = next_successor(&mut self.offers, &mut requested.hand_over) => match self.hand_over_until(successor, shut_down).await {
                     Some(end) => return end,
                     None => continue,
                 },
-                () = async {}, if asked.reload => Change::Configuration(None),
+                () = async {}, if requested.reload => Change::Configuration(None),
                 command = commands.next() => {
-                    asked.run(command, log.as_ref());
+                    requested.run(command, log.as_ref());
                     continue;
                 }
                 reply = self.reload_requests.recv() => Change::Configuration(reply),
@@ -74,14 +74,14 @@ impl Process {
                 }
             };
             // A change of services reads no file.
-            asked.reload &= matches!(change, Change::Services);
+            requested.reload &= matches!(change, Change::Services);
             let mut follow = pin!(self.follow(change, source, &mut watch));
             loop {
                 tokio::select! {
                     () = shut_down.next() => return End::ShutDown,
                     () = &mut follow => break,
                     command = commands.next() => {
-                        asked.run(command, log.as_ref());
+                        requested.run(command, log.as_ref());
                         let next = match command {
                             Command::Reload => "reload",
                             Command::HandOver => "handover",
@@ -206,7 +206,7 @@ impl Process {
     }
 }
 
-impl Asked {
+impl RequestedChanges {
     /// Runs a command of an operator, or notes it.
     fn run(&mut self, command: Command, log: Option<&LogWriter>) {
         match command {

@@ -99,8 +99,8 @@ mod tests {
                 (!value.is_empty()).then(|| value.clone())
             })
         };
-        let own = std::process::id().to_string();
-        assert_eq!(interval("2000000", &own), Some(Duration::from_secs(2)));
+        let process_id = std::process::id().to_string();
+        assert_eq!(interval("2000000", &process_id), Some(Duration::from_secs(2)));
         assert_eq!(interval("2000000", ""), Some(Duration::from_secs(2)));
         for (usec, pid) in [("2000000", "1"), ("", ""), ("0", ""), ("-1", ""), ("soon", "")] {
             assert_eq!(interval(usec, pid), None, "{usec} of {pid}");

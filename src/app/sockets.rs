@@ -229,10 +229,10 @@ impl Sockets {
 
     /// Returns duplicates of the sockets that listen when the process serves, with their settings.
     pub(super) fn to_open(&self) -> io::Result<Vec<(&'static str, TcpListener)>> {
-        let named = |setting| move |socket: &TcpListener| socket.try_clone().map(|socket| (setting, socket));
-        let traffic = self.traffic.sockets.iter().map(named("server.port"));
-        let plain = self.plain.sockets.iter().map(named("server.http.port"));
-        traffic.chain(plain).chain(self.admin.sockets.iter().map(named("management.server.port"))).collect()
+        let duplicate_for = |setting| move |socket: &TcpListener| socket.try_clone().map(|socket| (setting, socket));
+        let traffic = self.traffic.sockets.iter().map(duplicate_for("server.port"));
+        let plain = self.plain.sockets.iter().map(duplicate_for("server.http.port"));
+        traffic.chain(plain).chain(self.admin.sockets.iter().map(duplicate_for("management.server.port"))).collect()
     }
 
     /// Returns duplicates for a new process, with their names, and its end of the connection to this one.

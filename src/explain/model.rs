@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use tollgate_limiter::rule::Rule;
 
 use tollgate_config::StoreKind;
 use tollgate_proxy::upstream::balance::ReportedState;
 
 /// Result of a dry run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, Default, PartialEq, Eq, ::serde::Deserialize)]
 pub struct Explanation {
     /// Reason if the request is refused before routing. The other fields are empty then.
     pub refused: Option<String>,
@@ -31,8 +28,7 @@ pub struct Explanation {
 }
 
 /// Route that does not match.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct SkippedRoute {
     /// Id of the route.
     pub route: String,
@@ -43,8 +39,7 @@ pub struct SkippedRoute {
 }
 
 /// Judgement of the CORS policy on a request with an `Origin` field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct CorsJudgement {
     /// Path pattern of the policy; null if the path has none, so that browsers deny scripts of other origins.
     pub policy: Option<String>,
@@ -55,8 +50,7 @@ pub struct CorsJudgement {
 }
 
 /// Verdict of a CORS policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Copy, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub enum CorsVerdict {
     /// The path has no policy: the request passes, and its response has no CORS fields.
     NoPolicy,
@@ -73,8 +67,7 @@ pub enum CorsVerdict {
 }
 
 /// Route that matches, and the effect of its filters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct MatchedRoute {
     /// Id of the route.
     pub id: String,
@@ -96,8 +89,7 @@ pub struct MatchedRoute {
 }
 
 /// Filter, and the keys that it counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct FilterTrace {
     /// Filter, as in the file.
     pub filter: String,
@@ -114,8 +106,7 @@ pub struct FilterTrace {
 }
 
 /// Rule whose `when` does not match.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct SkippedRule {
     /// Name of the rule, as in metrics.
     pub rule: String,
@@ -132,8 +123,7 @@ pub struct SkippedRule {
 pub(super) const REQUEST_COUNTER: &str = "request counter";
 
 /// Key under which one rule or counter counts the request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct CountedKey {
     /// Rule in a few words.
     pub rule: String,
@@ -169,8 +159,7 @@ pub struct Bucket {
 }
 
 /// State of a key under a rule in a running gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, Default, PartialEq, Eq, ::serde::Deserialize)]
 pub struct LiveLimit {
     /// Remaining tokens; null if they cannot be read.
     pub remaining: Option<u64>,
@@ -196,8 +185,7 @@ pub struct LiveLimit {
 }
 
 /// State of a route's upstream and circuit breakers in a running gateway.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, Default, PartialEq, Eq, ::serde::Deserialize)]
 pub struct LiveRoute {
     /// Endpoints of an `lb://` target; empty for others.
     pub endpoints: Vec<LiveEndpoint>,
@@ -206,8 +194,7 @@ pub struct LiveRoute {
 }
 
 /// Endpoint of an upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct LiveEndpoint {
     /// Address.
     pub endpoint: String,
@@ -229,7 +216,7 @@ pub struct LiveEndpoint {
 }
 
 /// Failed attempt at an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct LiveFailure {
     /// Time, RFC 3339 in UTC.
     #[schemars(extend("format" = "date-time"))]
@@ -239,8 +226,7 @@ pub struct LiveFailure {
 }
 
 /// Circuit breaker.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct LiveBreaker {
     /// Name.
     pub name: String,
@@ -249,8 +235,7 @@ pub struct LiveBreaker {
 }
 
 /// Request to an upstream.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct ForwardedRequest {
     /// Method.
     pub method: String,
@@ -261,8 +246,7 @@ pub struct ForwardedRequest {
 }
 
 /// Response of the gateway itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply(Clone, Debug, PartialEq, Eq, ::serde::Deserialize)]
 pub struct LocalResponse {
     /// Status code.
     pub status: u16,

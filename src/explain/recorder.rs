@@ -170,7 +170,7 @@ impl LayerContext for Recorder<'_> {
         let is_locked = limiter.atomicity != Atomicity::Script;
         let naming = self.route.rate_limiters().find(|naming| std::ptr::eq(naming.limiter, limiter));
         let rules = naming.into_iter().flat_map(|naming| naming.all());
-        let limits = rules.map(|named| (Arc::clone(&named.scope), named.limit.rule.clone(), named.enforcement()));
+        let limits = rules.map(|rule| (Arc::clone(&rule.scope), rule.limit.rule.clone(), rule.enforcement()));
         let counts = Counts::Buckets { store: limiter.store, is_locked, limits: limits.collect() };
         Arc::new(self.recording_store(position, self.redis_keys(limiter.store, is_locked), counts))
     }

@@ -4,7 +4,7 @@ pub(crate) mod unwritable;
 
 use std::cell::RefCell;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::row::FilterContext;
 use crate::key_resolvers::KeyResolvers;
@@ -22,7 +22,7 @@ use crate::sections::resilience::Resilience;
 use crate::sections::response_fields;
 use crate::sections::upstreams::{self, Registries, UpstreamsByName};
 use crate::source::placeholder::Unresolved;
-use crate::spec::single_values::header_name;
+use crate::spec::header_name;
 use crate::switches::{ComponentKind, Switches};
 use crate::yaml::{Node, Span};
 use tollgate_routing::Predicate;

@@ -2,12 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::de::canonical;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
+use crate::de::{Spanned, Subtree, canonical};
 use crate::diagnostics::{Diagnostics, Missing, Reported, Section, reasons, yaml_key};
 use crate::sections::api_keys::ApiKeySection;
 use crate::sections::forwarding::Underscores;
@@ -16,9 +13,7 @@ use crate::spring::proposals::{self, Proposal};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// Treatment of requests that repeat the header, parameter or cookie of a key with another value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub enum RepeatedKeys {
     /// The limiter refuses them.
     #[default]
@@ -28,9 +23,7 @@ pub enum RepeatedKeys {
 }
 
 /// Treatment of preflights of browsers, which carry no key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub(crate) enum Preflights {
     /// Counts those without a key by client address.
     #[default]
@@ -138,8 +131,8 @@ impl<'t> KeyResolvers<'t> {
     }
 
     fn bean(&self, name: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<KeyResolver, Reported> {
-        let known = self.named.get(name).or_else(|| self.named.get(self.spellings.get(&canonical(name))?));
-        if let Some(resolver) = known {
+        let resolver = self.named.get(name).or_else(|| self.named.get(self.spellings.get(&canonical(name))?));
+        if let Some(resolver) = resolver {
             return Ok(resolver.clone());
         }
         let near = diagnostics.closest(name, self.named.keys().map(String::as_str));

@@ -20,6 +20,11 @@
 //!   `rate_limiter::rule` makes the rule.
 //!
 //! Each step collects its `diagnostics` and continues, so that one run reports every error.
+//!
+//! `#[section]`, `#[word]` and `#[arguments]` are attributes of `tollgate_attributes`, which all types of keys have.
+
+#[macro_use(arguments, section, word)]
+extern crate tollgate_attributes;
 
 mod check;
 mod de;
@@ -50,10 +55,9 @@ use tollgate_document::{diagnostics, yaml};
 use tollgate_spring::{self as spring, source};
 
 pub use crate::check::unwritable::ACCESS_LOG_WARNING;
-pub use crate::de::defaults::{Flag, Or, Unit, Word};
-pub use crate::de::ranged::{PositiveTime, Ranged, Scale};
-pub use crate::de::spanned::Spanned;
-pub use crate::de::units::{Address, Number, Seconds, Size, Time, Timeout};
+pub use crate::de::{
+    Address, Flag, Number, Or, PositiveTime, Ranged, Scale, Seconds, Size, Spanned, Time, Timeout, Unit, Word,
+};
 pub use crate::diagnostics::{
     Diagnostic, Diagnostics, MAX_SHOWN, Report, SecretValues, Severity, UnknownKind, UnknownName,
 };
@@ -69,6 +73,4 @@ pub use crate::schema::SCHEMA;
 pub use crate::sections::jwt::check::{Jwt, KeySource};
 pub use crate::source::command_line::CommandLine;
 pub use crate::source::files::LoadError;
-pub use crate::spec::Audience;
-pub use crate::spec::argument_types::{Status, time_with_unit};
-pub use crate::spec::keys::{redis_keys, with_keys};
+pub use crate::spec::{Audience, Status, redis_keys, time_with_unit, with_keys};

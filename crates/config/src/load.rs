@@ -13,7 +13,7 @@ use crate::source::command_line::CommandLine;
 use crate::source::files::LoadError;
 use crate::source::imports;
 use crate::source::placeholder::Unresolved;
-use crate::spec::tree::Shortcut;
+use crate::spec::Shortcut;
 use crate::spring::names::KnownNames;
 use crate::spring::read::{OwnNames, Tree};
 use crate::switches::Switches;

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
-use crate::de::fields::field_names;
-use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::subtree::Subtree;
+use crate::de::{NodeRef, Spanned, Subtree, field_names};
 use crate::filters::for_all_routes::{RawFilterSettings, RawSetStatus};
 #[cfg(test)]
 use crate::filters::schema::FilterEntrySchema;
@@ -16,8 +12,8 @@ use crate::rate_limiter::for_all_routes::RawLimiterHeaders;
 #[cfg(test)]
 use crate::routes::raw_route::RawRouteEntry;
 use crate::sections::api_keys::RawApiKeys;
-use crate::sections::config_files::ConfigFiles;
 use crate::sections::cors::{RawCors, RawGlobalCors};
+use crate::sections::files::ConfigFiles;
 use crate::sections::forwarding::{RawForwarded, RawHeaders, RawHttpServer, RawXForwarded};
 use crate::sections::http_client::HttpClient;
 use crate::sections::jwt::RawJwt;
@@ -38,9 +34,7 @@ use crate::sections::upstreams::dns::Dns;
 use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 
 /// Tollgate's configuration.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 #[cfg_attr(test, schemars(title = "Tollgate"))]
 pub(crate) struct RawConfig {
     /// Listener for traffic.

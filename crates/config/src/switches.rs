@@ -2,7 +2,7 @@
 //!
 //! They are removed from the tree before the raw structs are read, so that the structs need no fields for them.
 
-use crate::de::units::parse_flag;
+use crate::de::parse_flag;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::spec::FilterSpec;
 use crate::spring::names::KnownNames;
@@ -71,7 +71,7 @@ impl Switches {
                 }
                 let Some((switch, is_last)) = take_enabled(settings) else { return true };
                 if is_off(&switch, diagnostics) {
-                    meaning(section, kind, name, switch.span, names, diagnostics);
+                    report_meaning(section, kind, name, switch.span, names, diagnostics);
                     off.push((kind, canonical(name)));
                 }
                 !is_last
@@ -137,7 +137,7 @@ fn is_off(switch: &Node, diagnostics: &mut Diagnostics) -> bool {
 }
 
 /// Reports a switch of an unknown component, or one without effect.
-fn meaning(
+fn report_meaning(
     section: &str,
     kind: ComponentKind,
     name: &str,

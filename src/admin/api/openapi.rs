@@ -14,7 +14,7 @@ use crate::admin::reply::{self, PROBLEM, Problem, Reply};
 use tollgate_config::Management;
 
 /// The document.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(super) struct Document {
     openapi: &'static str,
     info: Info,
@@ -23,7 +23,7 @@ pub(super) struct Document {
     components: Components,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct Info {
     title: &'static str,
     version: &'static str,

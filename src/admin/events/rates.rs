@@ -35,7 +35,7 @@ pub(super) struct Current {
 }
 
 /// Rates per second, and latencies of the last ten seconds in milliseconds.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[reply(Clone, Debug, Default)]
 pub(super) struct RouteRates {
     pub(super) requests: Rounded,
     pub(super) errors: Rounded,

@@ -5,8 +5,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use schemars::JsonSchema;
-use serde::Serialize;
 use tokio::time::Instant;
 use tollgate_limiter::store::redis::BreakerState;
 
@@ -30,8 +28,7 @@ const MAX_RULES: usize = 20;
 const KEYS: usize = 10;
 
 /// Snapshot of the gateway.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(in crate::admin) struct Snapshot<'s> {
     /// Time in milliseconds since 1970.
     at: u64,
@@ -58,7 +55,7 @@ pub(in crate::admin) struct Snapshot<'s> {
 }
 
 /// Rates of all routes.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct AllRates {
     #[serde(flatten)]
     rates: RouteRates,
@@ -66,7 +63,7 @@ struct AllRates {
     unrouted: Rounded,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct RouteSnapshot<'s> {
     id: &'s str,
     #[serde(flatten)]
@@ -74,8 +71,7 @@ struct RouteSnapshot<'s> {
 }
 
 /// Connections to Redis.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 struct RedisSnapshot {
     #[serde(flatten)]
     connections: RedisDetails,
@@ -86,7 +82,7 @@ struct RedisSnapshot {
 }
 
 /// Most frequent keys of each rule, by verdict.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 struct TopSnapshot<'s> {
     hashed: bool,
     complete: bool,

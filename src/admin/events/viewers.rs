@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use schemars::JsonSchema;
-use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::admin::events::rates::{Current, MAX_ROUTES, Rounded};
@@ -33,14 +31,14 @@ pub(super) struct SharedEvents {
 pub(super) struct ViewerSlot(Arc<Viewers>);
 
 /// Rates of the last two minutes, for the sparklines of a page that is opened.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[reply(Clone, Debug, Default)]
 pub(in crate::admin) struct History {
     all: Line,
     routes: BTreeMap<String, Line>,
 }
 
 /// Rates per second, the oldest first.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[reply(Clone, Debug, Default)]
 struct Line {
     requests: VecDeque<Rounded>,
     denied: VecDeque<Rounded>,

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::rule::{MAX_SAFE_INTEGER, Rule, RuleShape};
 use tollgate_limiter::store::memory::MemoryStore;
@@ -26,8 +24,7 @@ pub(in crate::admin) enum BucketStore {
 }
 
 /// State of a key, after a grant if there was one.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(in crate::admin) struct Reading {
     /// Remaining tokens.
     remaining: u64,

@@ -17,7 +17,7 @@ use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_proxy::state::overrides::{EffectiveRule, OverrideEffect, RuleChange};
 
 /// Rule of a route.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(in crate::admin) struct RuleReply {
     pub(super) route: String,
     pub(super) rule: String,
@@ -26,8 +26,7 @@ pub(in crate::admin) struct RuleReply {
 }
 
 /// Settings of a rule.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(in crate::admin) struct RuleSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<String>,
@@ -54,7 +53,7 @@ pub(in crate::admin) struct RuleSettings {
 pub(in crate::admin) struct Numbers(RuleChange);
 
 /// Budget of a key under each rule.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(in crate::admin) struct Budget<'c, L = LimitReply> {
     pub(super) route: &'c str,
     pub(super) key: Cow<'c, str>,
@@ -65,8 +64,7 @@ pub(in crate::admin) struct Budget<'c, L = LimitReply> {
 }
 
 /// Budget of a key under one rule.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(in crate::admin) struct LimitReply {
     #[serde(flatten)]
     pub(super) rule: RuleReply,
@@ -86,8 +84,7 @@ pub(in crate::admin) struct LimitReply {
 }
 
 /// Budget of a key under one rule after a change.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(in crate::admin) struct ChangedLimit {
     #[serde(flatten)]
     pub(super) limit: LimitReply,
@@ -97,7 +94,7 @@ pub(in crate::admin) struct ChangedLimit {
 }
 
 /// Many keys of one rule.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(in crate::admin) struct BatchReply {
     #[serde(flatten)]
     pub(super) rule: RuleReply,
@@ -107,7 +104,7 @@ pub(in crate::admin) struct BatchReply {
 }
 
 /// Key of a batch.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(in crate::admin) struct BatchKey {
     pub(super) key: String,
     #[serde(flatten)]
@@ -120,8 +117,7 @@ pub(in crate::admin) struct BatchKey {
 }
 
 /// Temporary override of a rule, in effect for a key.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(in crate::admin) struct EffectReply {
     /// Tokens in each period or window.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,7 +132,7 @@ pub(in crate::admin) struct EffectReply {
 }
 
 /// Override as the members of a body.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(in crate::admin) struct OverrideNumbers {
     #[serde(flatten)]
     numbers: Option<Numbers>,
@@ -147,8 +143,7 @@ pub(in crate::admin) struct OverrideNumbers {
 }
 
 /// Override in the list of overrides.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(in crate::admin) struct ListedOverride {
     pub(super) route: String,
     pub(super) rule: String,
@@ -169,8 +164,7 @@ pub(in crate::admin) struct ListedOverride {
 }
 
 /// Override that has been set.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+#[reply]
 pub(in crate::admin) struct NewOverride {
     #[serde(flatten)]
     pub(super) rule: RuleReply,
@@ -182,7 +176,7 @@ pub(in crate::admin) struct NewOverride {
 }
 
 /// Override that has ended.
-#[derive(Serialize, JsonSchema)]
+#[reply]
 pub(in crate::admin) struct EndedOverride {
     pub(super) route: String,
     pub(super) rule: String,

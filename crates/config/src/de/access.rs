@@ -5,8 +5,9 @@ use std::collections::HashSet;
 use serde::de::value::{StrDeserializer, U64Deserializer};
 use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess};
 
+use crate::de::deserializer::{Context, De};
 use crate::de::error::DeError;
-use crate::de::{Context, De, SAME_MAP, same_name};
+use crate::de::{SAME_MAP, same_name};
 use crate::diagnostics::UnknownKey;
 use crate::yaml::{Node, NodeKind};
 

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use serde::de::DeserializeOwned;
 
+use crate::de::deserializer::{Context, De};
 use crate::de::error::{DeError, HELP};
-use crate::de::{Context, De};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 use crate::yaml::{Node, Span};
 

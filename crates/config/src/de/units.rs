@@ -76,7 +76,7 @@ macro_rules! read_by {
     ($($type:ty: $parse:expr;)*) => {$(
         impl<'de> serde::Deserialize<'de> for $type {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                $crate::de::units::read_text(deserializer, $parse)
+                $crate::de::read_text(deserializer, $parse)
             }
         }
     )*};

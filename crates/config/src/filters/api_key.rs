@@ -1,19 +1,15 @@
 //! `ApiKey`.
 
-use serde::Deserialize;
 use tollgate_filters::verify_api_key::FilterSettings;
 
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
 use crate::filters::row::{Arguments, Entry};
 use crate::key_resolvers::Preflights;
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::tree::Shortcut;
+use crate::spec::Shortcut;
 
 /// Arguments of `ApiKey`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct ApiKeyArgs {
     /// Refuses requests without a key. An unknown key is refused in any case. Default true.
     required: Option<bool>,

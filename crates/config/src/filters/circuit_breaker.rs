@@ -1,17 +1,13 @@
 //! `CircuitBreaker`.
 
-use serde::Deserialize;
 use tollgate_filters::circuit_breaker;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::forward;
 use crate::filters::model::{CircuitBreaker, Filter};
 use crate::filters::row::{Arguments, Entry, FilterContext, FilterInput};
-use crate::spec::argument_types::{BufferSize, Status};
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::tree::Shortcut;
+use crate::spec::{BufferSize, Shortcut, Status};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
@@ -22,9 +18,7 @@ pub(super) const ENTRIES: &[Entry] = &[Entry {
 }];
 
 /// Arguments of `CircuitBreaker`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct CircuitBreakerArgs {
     /// Name of the breaker, for its settings under `resilience4j`. Default: the route's id.
     name: Option<String>,

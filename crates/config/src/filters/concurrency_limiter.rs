@@ -6,8 +6,7 @@ use tollgate_filters::concurrency_limiter::{HeaderNames, Settings};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::concurrency::{Concurrency, ConcurrencyError};
 
-use crate::de::argument_value::{Given, Texts};
-use crate::de::spanned::Spanned;
+use crate::de::{Given, Spanned, Texts};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::{ConcurrencyLimiter, Filter};
 use crate::filters::row::{Arguments, Entry, FilterInput};
@@ -17,12 +16,9 @@ use crate::rate_limiter::store::report_missing_redis;
 use crate::rate_limiter::users::warn_of_key;
 use crate::rate_limiter::value_enums::{ErrorBodyWord, OnStoreFailureWord};
 use crate::sections::server::ErrorFormatWord;
-use crate::spec::argument_types::{Count, FieldName, Status, TimeArgument};
-use crate::spec::keys::with_keys;
 #[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::single_values::refusal;
-use crate::spec::tree::Shortcut;
+use crate::spec::arguments;
+use crate::spec::{Count, FieldName, Shortcut, Status, TimeArgument, refusal, with_keys};
 use crate::yaml::Span;
 
 /// Arguments of `ConcurrencyLimiter`.

@@ -1,15 +1,10 @@
 //! `filter:`: settings that apply to filters on all routes.
 
-use serde::Deserialize;
-
-use crate::de::spanned::Spanned;
-use crate::de::units::{Size, Time};
+use crate::de::{Size, Spanned, Time};
 use crate::rate_limiter::for_all_routes::RawLimiterSettings;
 
 /// Settings of filters on all routes.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawFilterSettings {
     /// Headers that apply to one connection only.
     pub(crate) remove_hop_by_hop: RawRemoveHopByHop,
@@ -26,9 +21,7 @@ pub(crate) struct RawFilterSettings {
 }
 
 /// Headers that apply to one connection only.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawRemoveHopByHop {
     /// Replaces the list of headers that are removed in both directions. Default: those of RFC 9110 §7.6.1, and Spring's.
     #[cfg_attr(test, schemars(example = &["connection", "keep-alive", "x-application-context"]))]
@@ -36,9 +29,7 @@ pub(crate) struct RawRemoveHopByHop {
 }
 
 /// Headers that `SecureHeaders` adds.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub(crate) struct RawSecureHeaders {
     /// Value of `X-Xss-Protection`. Default `1 ; mode=block`.
     pub(crate) xss_protection_header: Option<Spanned<String>>,
@@ -65,9 +56,7 @@ pub(crate) struct RawSecureHeaders {
 }
 
 /// Treatment of `Retry-After`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum RetryAfterWord {
     /// Retries wait for the backoff only.
     Ignore,
@@ -76,18 +65,14 @@ pub(crate) enum RetryAfterWord {
 }
 
 /// Retries.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawRetry {
     /// `Retry-After` of responses that are retried: `obey` or `ignore`. Default `obey`; in an application.yml `ignore`.
     pub(crate) retry_after: Option<RetryAfterWord>,
 }
 
 /// Cache of responses.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawLocalResponseCache {
     /// Enables a shared cache for routes without a `LocalResponseCache` of their own. Default false.
     pub(crate) enabled: Option<bool>,
@@ -102,9 +87,7 @@ pub(crate) struct RawLocalResponseCache {
 }
 
 /// Position of a `LocalResponseCache` among the filters of its route.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub(crate) enum RawCachePosition {
     /// As in the file.
     #[default]
@@ -114,18 +97,14 @@ pub(crate) enum RawCachePosition {
 }
 
 /// Cache directives of requests.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawCacheRequest {
     /// Effect of a request's `no-cache`: `revalidate` the cached response, also for `max-age`; `skip-update-cache-entry` or `update-cache-entry`, as in Spring. Default `revalidate`; `skip-update-cache-entry` in a Spring file.
     pub(crate) no_cache_strategy: Option<RawNoCacheStrategy>,
 }
 
 /// Effect of a request's `no-cache`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum RawNoCacheStrategy {
     /// It asks the upstream if the cached response is still valid. So does `max-age` for an older response.
     Revalidate,
@@ -136,18 +115,14 @@ pub(crate) enum RawNoCacheStrategy {
 }
 
 /// Bodies that `RemoveJsonAttributesResponseBody` reads.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawRemoveJsonAttributes {
     /// Largest JSON body that can be filtered; for a larger one the response is 500. Default 1MB.
     pub(crate) max_size: Option<Spanned<Size>>,
 }
 
 /// `SetStatus` on all routes.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawSetStatus {
     /// Header that `SetStatus` adds with the upstream's own status. Default: none.
     #[cfg_attr(test, schemars(example = &"X-Original-Status"))]

@@ -2,19 +2,14 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
 use tollgate_filters::local_response_cache::{self, NoCache};
 
-use crate::de::spanned::Spanned;
-use crate::de::units::{Size, Time};
+use crate::de::{Size, Spanned, Time};
 use crate::diagnostics::Diagnostics;
 use crate::filters::for_all_routes::{RawCachePosition, RawLocalResponseCache, RawNoCacheStrategy};
 use crate::filters::model::{Filter, FilterPosition, ResponseCache};
 use crate::filters::row::{Arguments, Entry};
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::single_values::above_zero;
-use crate::spec::tree::Shortcut;
+use crate::spec::{Shortcut, above_zero};
 
 /// Spring's default for `LocalResponseCache`.
 const DEFAULT_TIME_TO_LIVE: Duration = Duration::from_secs(300);
@@ -22,9 +17,7 @@ const DEFAULT_TIME_TO_LIVE: Duration = Duration::from_secs(300);
 pub(crate) const UNSET_SIZE: u64 = 0;
 
 /// Arguments of `LocalResponseCache`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct LocalResponseCacheArgs {
     /// Upper bound of the freshness lifetime. Default: `filter.local-response-cache.time-to-live`.
     time_to_live: Option<Spanned<Time>>,

@@ -7,22 +7,17 @@
 
 use http::StatusCode;
 use http::header::HeaderName;
-use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::{
     fallback_headers, redirect_to, remove_json_attributes, request_header_size, require_key, secure_headers,
     set_status, verify_api_key,
 };
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
-use crate::spec::argument_types::{FieldName, Status, Text};
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::single_values::above_zero;
-use crate::spec::tree::Shortcut;
+use crate::spec::{FieldName, Shortcut, Status, Text, above_zero};
 
 /// Four times the limit of Spring's codecs.
 const DEFAULT_JSON_SIZE: u64 = 1024 * 1024;
@@ -148,9 +143,7 @@ impl PlainFilter {
 }
 
 /// Arguments of `FallbackHeaders`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct FallbackHeadersArgs {
     /// Header with the exception. Default `Execution-Exception-Type`.
     execution_exception_type_header_name: Option<FieldName>,
@@ -163,9 +156,7 @@ struct FallbackHeadersArgs {
 }
 
 /// Arguments of `RedirectTo`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct RedirectToArgs {
     /// A 3xx status, by number or name.
     status: Spanned<Status>,
@@ -176,9 +167,7 @@ struct RedirectToArgs {
 }
 
 /// Arguments of `RemoveJsonAttributesResponseBody`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct RemoveJsonAttributesArgs {
     /// Names of the attributes.
     field_list: Vec<Spanned<Text>>,
@@ -187,8 +176,7 @@ struct RemoveJsonAttributesArgs {
 }
 
 /// Arguments of `RequireToken`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct RequireTokenArgs {
     /// Status of refused requests, a 4xx one. Default 401.
     status: Option<Spanned<Status>>,
@@ -197,8 +185,7 @@ struct RequireTokenArgs {
 }
 
 /// Argument of `SetStatus`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct SetStatusArgs {
     /// Status by number or name.
     status: Status,

@@ -7,17 +7,14 @@ use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::metering::{Dimensions, Period};
 
-use crate::de::argument_value::{Given, Texts};
-use crate::de::canonical;
-use crate::de::spanned::Spanned;
-use crate::de::units::{Time, described_by, read_by};
+use crate::de::{Given, Spanned, Texts, Time, canonical, described_by, read_by};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::{Filter, RequestCounter};
 use crate::filters::row::{Arguments, Entry, FilterInput};
 use crate::rate_limiter::context::LimiterContext;
+use crate::spec::Shortcut;
 #[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::tree::Shortcut;
+use crate::spec::arguments;
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -44,9 +41,7 @@ struct RequestCounterArgs {
 }
 
 /// `period`.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 enum PeriodWord {
     Hour,
     Day,

@@ -1,44 +1,36 @@
 //! Filters that edit the path, the query and the headers of requests.
 
-use serde::Deserialize;
 use tollgate_filters::edit::Edit;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
-use crate::spec::argument_types::{HeaderText, Segments, Text};
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::tree::Shortcut;
+use crate::spec::{HeaderText, Segments, Shortcut, Text};
 
 /// Argument of `StripPrefix`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct StripPrefixArgs {
     /// Number of segments. Default 1.
     parts: Option<Segments>,
 }
 
 /// Argument of `PrefixPath`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct PrefixPathArgs {
     /// The prefix; may contain `{variables}`.
     prefix: Text,
 }
 
 /// Argument of `SetPath`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct SetPathArgs {
     /// The new path; may contain `{variables}`.
     template: Text,
 }
 
 /// Arguments of `RewritePath`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct RewritePathArgs {
     /// A regular expression, not anchored.
     regexp: Text,
@@ -47,8 +39,7 @@ struct RewritePathArgs {
 }
 
 /// A header and its value.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 pub(super) struct HeaderArgs {
     /// Header name.
     pub(super) name: HeaderText,
@@ -57,8 +48,7 @@ pub(super) struct HeaderArgs {
 }
 
 /// A header.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 pub(super) struct HeaderNameArgs {
     /// Header name.
     pub(super) name: HeaderText,
@@ -68,18 +58,14 @@ pub(super) struct HeaderNameArgs {
 const MAX_FIELDS: usize = 1_000;
 
 /// Argument of `AddRequestHeadersIfNotPresent`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct HeaderListArgs {
     /// List of `name:value`; values may contain `{variables}`.
     key_values: Vec<Spanned<Text>>,
 }
 
 /// Arguments of `MapRequestHeader`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct MapHeaderArgs {
     /// Source header, which stays.
     from_header: HeaderText,
@@ -88,8 +74,7 @@ struct MapHeaderArgs {
 }
 
 /// A parameter and its value.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct ParameterArgs {
     /// Parameter name.
     name: Text,
@@ -98,16 +83,14 @@ struct ParameterArgs {
 }
 
 /// A parameter.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct ParameterNameArgs {
     /// Parameter name.
     name: Text,
 }
 
 /// A parameter and its new value.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct RewriteParameterArgs {
     /// Parameter name.
     name: Text,

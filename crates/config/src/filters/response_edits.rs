@@ -1,23 +1,17 @@
 //! Filters that edit the headers of responses. They run in reverse order, the last listed first.
 
 use http::header::LOCATION;
-use serde::Deserialize;
 use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersion};
 
-use crate::de::canonical;
-use crate::de::spanned::Spanned;
+use crate::de::{Spanned, canonical};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::request_edits::{HeaderArgs, HeaderNameArgs};
 use crate::filters::row::{Arguments, Entry, FilterInput};
-use crate::spec::argument_types::{FieldName, HeaderText, Text};
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::tree::Shortcut;
+use crate::spec::{FieldName, HeaderText, Shortcut, Text};
 
 /// Arguments of `AddResponseHeader`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct AddHeaderArgs {
     /// Header name.
     name: HeaderText,
@@ -28,8 +22,7 @@ struct AddHeaderArgs {
 }
 
 /// Arguments of `DedupeResponseHeader`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct DedupeArgs {
     /// Header names, separated by spaces.
     name: Text,
@@ -38,8 +31,7 @@ struct DedupeArgs {
 }
 
 /// Arguments of `RewriteResponseHeader`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct RewriteHeaderArgs {
     /// Header name.
     name: HeaderText,
@@ -50,9 +42,7 @@ struct RewriteHeaderArgs {
 }
 
 /// Arguments of `RewriteLocationResponseHeader`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct RewriteLocationArgs {
     /// Removal of the version: `NEVER_STRIP`, `AS_IN_REQUEST` (if the request's path has none) or `ALWAYS_STRIP`. Default `AS_IN_REQUEST`.
     strip_version: Option<Spanned<Text>>,

@@ -7,18 +7,15 @@ use serde::Deserialize;
 use tollgate_filters::fault::FaultSet;
 use tollgate_filters::retry;
 
-use crate::de::argument_value::Given;
-use crate::de::spanned::Spanned;
-use crate::de::units::{described_by, read_by};
+use crate::de::{Given, Spanned, described_by, read_by};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::for_all_routes::RetryAfterWord;
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
 use crate::sections::resilience::breaker::report_unknown_class;
-use crate::spec::argument_types::{BufferSize, Fraction, MethodName, Number, Status, TimeArgument};
+use crate::spec::{BufferSize, Fraction, MethodName, Number, Shortcut, Status, TimeArgument};
 #[cfg(test)]
-use crate::spec::schema::{arguments, with_dotted_names};
-use crate::spec::tree::Shortcut;
+use crate::spec::{arguments, with_dotted_names};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {

@@ -7,14 +7,13 @@ use http::header::HeaderName;
 use serde::de::DeserializeOwned;
 use tollgate_filters::edit::{Edit, EditError};
 
-use crate::de::fields::field_names;
+use crate::de::field_names;
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::filters::for_all_routes::RawFilterSettings;
 use crate::filters::model::Filter;
 use crate::rate_limiter::context::LimiterContext;
 use crate::sections::resilience::Resilience;
-use crate::spec::FilterSpec;
-use crate::spec::tree::Shortcut;
+use crate::spec::{FilterSpec, Shortcut};
 use crate::switches::Switches;
 use crate::yaml::Span;
 

@@ -8,8 +8,7 @@ use serde_json::{Value, json};
 
 use crate::filters::filters;
 use crate::filters::row::Entry;
-use crate::spec::schema::{DocumentedEntry, definition};
-use crate::spec::tree::Shortcut;
+use crate::spec::{DocumentedEntry, Shortcut, definition};
 use crate::spring::names::SKIP;
 
 /// Name and documentation of one argument.

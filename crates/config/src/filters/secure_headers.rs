@@ -1,24 +1,18 @@
 //! `SecureHeaders`.
 
-use serde::Deserialize;
 use tollgate_filters::secure_headers;
 use tollgate_filters::secure_headers::SecureHeader;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::for_all_routes::RawSecureHeaders;
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
-use crate::spec::argument_types::Text;
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::tree::Shortcut;
+use crate::spec::{Shortcut, Text};
 
 /// Arguments of `SecureHeaders`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct SecureHeadersArgs {
     /// Headers to add besides the default ones: `permissions-policy`.
     enable: Option<Vec<Spanned<String>>>,

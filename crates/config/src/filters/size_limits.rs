@@ -1,16 +1,12 @@
 //! `RequestSize` and `RequestHeaderSize`.
 
-use serde::Deserialize;
 use tollgate_filters::request_header_size::Settings;
 
-use crate::de::units::Size;
+use crate::de::Size;
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
 use crate::filters::row::{Arguments, Entry};
-use crate::spec::argument_types::FieldName;
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::tree::Shortcut;
+use crate::spec::{FieldName, Shortcut};
 
 /// Spring's default for `RequestSize`: 5 000 000 bytes.
 const DEFAULT_MAX_SIZE: u64 = 5_000_000;
@@ -18,18 +14,14 @@ const DEFAULT_MAX_SIZE: u64 = 5_000_000;
 const DEFAULT_HEADER_SIZE: u64 = 16_000;
 
 /// Argument of `RequestSize`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct RequestSizeArgs {
     /// Bytes, or a size such as `5MB`. Default 5000000.
     max_size: Option<Size>,
 }
 
 /// Arguments of `RequestHeaderSize`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
-#[serde(rename_all = "camelCase")]
+#[arguments]
 struct RequestHeaderSizeArgs {
     /// Bytes, or a size such as `16KB`. Default 16000.
     max_size: Option<Size>,

@@ -1,41 +1,33 @@
 //! Filters that change the target of a request, or its `Host`.
 
-use serde::Deserialize;
 use tollgate_filters::edit::Edit;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
-use crate::spec::argument_types::Text;
-#[cfg(test)]
-use crate::spec::schema::arguments;
-use crate::spec::tree::Shortcut;
+use crate::spec::{Shortcut, Text};
 
 /// A filter without arguments.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct NoArgs {}
 
 /// Argument of `SetRequestHostHeader`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct HostArgs {
     /// `host[:port]`; may contain `{variables}` of `Path` and `Host`.
     host: Text,
 }
 
 /// Argument of `SetRequestUri`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct UriArgs {
     /// An `http` or `https` URI; may contain `{variables}` of `Path` and `Host`.
     template: Spanned<Text>,
 }
 
 /// Argument of `RequestHeaderToRequestUri`.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = arguments))]
+#[arguments]
 struct HeaderToUriArgs {
     /// Header name. Clients that can set it can reach every server that the gateway can reach.
     name: Text,

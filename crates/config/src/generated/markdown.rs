@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::filters::{Entry, filters as entries};
 use crate::generated::keys::{Key, Shape, split};
 use crate::predicates::predicates as predicate_entries;
-use crate::spec::tree::Shortcut;
+use crate::spec::Shortcut;
 use tollgate_routing::PredicateArgument;
 
 /// One key with its path.

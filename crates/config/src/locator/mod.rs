@@ -9,12 +9,8 @@ mod template;
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use self::template::Template;
-use crate::de;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
+use crate::de::{self, Spanned, Subtree};
 use crate::diagnostics::{Diagnostics, Format, SourceText};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
@@ -31,8 +27,7 @@ pub type Metadata = BTreeMap<String, String>;
 pub type Services = BTreeMap<String, Vec<Metadata>>;
 
 /// `discovery.locator`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 struct RawLocator {
     enabled: Option<bool>,
     lower_case_service_id: Option<bool>,

@@ -1,6 +1,6 @@
 //! Route that the locator makes of a service.
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::locator::expression::{Expression, Subject, balanced};
 use crate::locator::{Metadata, RawLocator};

@@ -14,8 +14,8 @@ pub use crate::rate_limiter::{
 };
 pub use crate::routes::model::{Cors, Definition, Route, Target};
 pub use crate::sections::api_keys::{ApiKeyStore, ApiKeys};
-pub use crate::sections::config_files::ConfigFiles;
 pub use crate::sections::cors::RouteCors;
+pub use crate::sections::files::ConfigFiles;
 pub use crate::sections::forwarding::{ForwardedHeaders, Forwarding, HeaderAction, TrustedProxies, Underscores};
 pub use crate::sections::http_client::pool::{ConnectionPool, Leasing};
 pub use crate::sections::http_client::proxy::{Proxy, ProxyKind, ProxyLogin};

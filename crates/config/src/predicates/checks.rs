@@ -5,8 +5,7 @@ use http::Method;
 use crate::de::{canonical, same_name};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::predicates::row::{Checked, PredicateInput, take_named};
-use crate::spec::PredicateSpec;
-use crate::spec::single_values::flag;
+use crate::spec::{PredicateSpec, flag};
 use tollgate_routing::{Predicate, PredicateArgument};
 
 impl PredicateInput<'_> {
@@ -21,14 +20,14 @@ impl PredicateInput<'_> {
             let Some(name) = &arg.name else { continue };
             let base = canonical(name.split('[').next().unwrap_or(name));
             let fits = |argument: &PredicateArgument| {
-                let known = canonical(argument.name);
-                base == known || known.strip_suffix('s').is_some_and(|one| base == one)
+                let argument_name = canonical(argument.name);
+                base == argument_name || argument_name.strip_suffix('s').is_some_and(|one| base == one)
             };
             if !self.args.iter().any(fits) && !base.starts_with("genkey") {
-                let known: Vec<&str> = self.args.iter().map(|argument| argument.name).collect();
+                let argument_names: Vec<&str> = self.args.iter().map(|argument| argument.name).collect();
                 diagnostics
                     .error(arg.span.key(), format!("`{}` has no argument `{name}`", self.spec.name))
-                    .help(format!("known here: {}", known.join(", ")));
+                    .help(format!("known here: {}", argument_names.join(", ")));
             }
         }
     }

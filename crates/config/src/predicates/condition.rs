@@ -4,8 +4,7 @@ use crate::de::same_name;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::predicates::context::PredicateContext;
 use crate::predicates::table::check;
-use crate::spec::PredicateSpec;
-use crate::spec::parse::Syntax;
+use crate::spec::{PredicateSpec, Syntax};
 use crate::yaml::{Node, NodeKind};
 use tollgate_routing::Predicate;
 

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::predicates::for_all_routes::{RawApiVersion, RawVersionUse};
 use crate::raw_config::RawConfig;
-use crate::spec::parse::Syntax;
-use crate::spec::single_values::header_name;
+use crate::spec::{Syntax, header_name};
 use crate::switches::Switches;
 use tollgate_routing::{ApiVersions, HostPort, Predicate, PredicateSettings, Version, VersionSource, normalize};
 

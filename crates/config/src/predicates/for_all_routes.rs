@@ -2,16 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
 
 /// Settings of predicates on all routes.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawPredicateSettings {
     /// The predicate `Host`.
     pub(crate) host: RawHostPredicate,
@@ -20,27 +16,21 @@ pub(crate) struct RawPredicateSettings {
 }
 
 /// The predicate `Path`.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawPathPredicate {
     /// Default of the argument `matchTrailingSlash`, which ignores a `/` at the end of a path. Default false; true for the routes of Spring Cloud Gateway up to 4.3.
     pub(crate) match_trailing_slash: Option<bool>,
 }
 
 /// The predicate `Host`.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawHostPredicate {
     /// Includes the port of `Host`, as in Spring: `**.a.org` does not match `www.a.org:8080`, `**.a.org:*` does. `false` ignores the port. Default: a pattern without a port matches any port; in Spring files true.
     pub(crate) include_port: Option<bool>,
 }
 
 /// API versions, for the predicate `Version`.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawApiVersion {
     /// Sources of the requested version; the first one with a value is used.
     pub(crate) r#use: RawVersionUse,
@@ -58,9 +48,7 @@ pub(crate) struct RawApiVersion {
 }
 
 /// Sources of the requested version.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawVersionUse {
     /// Header name. Default: none.
     pub(crate) header: Option<Spanned<String>>,

@@ -3,9 +3,7 @@
 use crate::de::same_name;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::predicates::context::PredicateContext;
-use crate::spec::PredicateSpec;
-use crate::spec::definition::Arg;
-use crate::spec::rejection::Rejection;
+use crate::spec::{Arg, PredicateSpec, Rejection};
 use tollgate_routing::{Predicate, PredicateArgument, PredicateError, PredicateForm, PredicateRow};
 
 /// A predicate that routes can have.

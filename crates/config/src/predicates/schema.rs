@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::predicates::table::predicates;
-use crate::spec::schema::{DocumentedEntry, argument_map, definition};
+use crate::spec::{DocumentedEntry, argument_map, definition};
 
 /// A predicate as the file specifies it, for the schema.
 pub(crate) struct PredicateEntrySchema;

@@ -5,8 +5,7 @@ use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::AccessList;
 use tollgate_routing::network;
 
-use crate::de::argument_value::{Given, Texts};
-use crate::de::spanned::Spanned;
+use crate::de::{Given, Spanned, Texts};
 use crate::diagnostics::Diagnostics;
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::model::RateLimiter;
@@ -74,15 +73,17 @@ pub(super) fn report_all_exempt(exempt: &Given<Texts>, diagnostics: &mut Diagnos
 
 /// Reports keys of both lists, and of the table of plans, that no request has: no key resolver returns them.
 pub(super) fn report_impossible(args: &LimiterArgs, limiter: &RateLimiter, diagnostics: &mut Diagnostics) {
-    let own = &limiter.settings.key_resolver;
+    let shared_resolver = &limiter.settings.key_resolver;
     // The key itself may be a secret, which a message does not show.
     let mut check = |key: &str, (number, list): (usize, &str), at: Span, resolvers: &[&KeyResolver]| {
         if !resolvers.iter().any(|resolver| resolver.can_return(&resolver.normal_id(key.as_bytes()))) {
-            diagnostics.mistake(at, format!("no request has key {number} of `{list}`, by `{own}`")).help(remedy(own));
+            diagnostics
+                .mistake(at, format!("no request has key {number} of `{list}`, by `{shared_resolver}`"))
+                .help(remedy(shared_resolver));
         }
     };
     let of_rules = limiter.limits().filter_map(|limit| limit.key_resolver.as_ref());
-    let all: Vec<&KeyResolver> = std::iter::once(own).chain(of_rules).collect();
+    let all: Vec<&KeyResolver> = std::iter::once(shared_resolver).chain(of_rules).collect();
     // The keys of single rules make no client exempt: clients may choose them.
     for (name, list, resolvers) in [("exempt", &args.exempt, &all[..1]), ("block", &args.block, &all[..])] {
         for (number, item) in (1..).zip(items(list)) {

@@ -2,12 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use serde::Deserialize;
-
-use crate::de::argument_value::{Given, NamedEntries, Texts};
-use crate::de::fields::field_names;
-use crate::de::subtree::Subtree;
-use crate::de::units::Time;
+use crate::de::{Given, NamedEntries, Subtree, Texts, Time, field_names};
 use crate::rate_limiter::model::{GatewayNumber, StoreKind};
 use crate::rate_limiter::plan_args::{PlanArgs, PlanResolverArgs};
 #[cfg(test)]
@@ -19,15 +14,13 @@ use crate::rate_limiter::value_enums::{
 #[cfg(test)]
 use crate::routes::raw_route::RawCondition;
 use crate::sections::server::ErrorFormatWord;
-use crate::spec::argument_types::{Count, FieldName, Instant, Percent, Rate, Status, TimeArgument};
+use crate::spec::{Count, FieldName, Instant, Percent, Rate, Status, TimeArgument};
 #[cfg(test)]
-use crate::spec::schema::{arguments, with_prefixed_names};
+use crate::spec::{arguments, with_prefixed_names};
 use crate::yaml::Span;
 
 /// Arguments that make one rule.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub(super) struct RuleArgs {
     /// Algorithm: `token-bucket`, `gcra` (the same verdicts, half the memory in Redis), `fixed-window`, `sliding-window-log` (exact), `sliding-window-counter` (an estimate), `leaky-bucket` (paces requests) or `quota`. Default `token-bucket`.
     #[cfg_attr(test, schemars(with = "AlgorithmName"))]
@@ -111,9 +104,7 @@ pub(crate) fn rule_names() -> &'static [&'static str] {
 }
 
 /// Arguments of `RequestRateLimiter`. Spring's prefix `redis-rate-limiter.` is accepted before each name.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 #[cfg_attr(test, schemars(transform = with_prefixed_names))]
 #[cfg_attr(test, schemars(transform = arguments))]
 pub(crate) struct LimiterArgs {
@@ -194,9 +185,7 @@ pub(crate) struct LimiterArgs {
 }
 
 /// One rule of `limits`.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 #[cfg_attr(test, schemars(transform = arguments))]
 pub(crate) struct ListedArgs {
     /// The rule, whose arguments stand in the same map.
@@ -216,9 +205,7 @@ pub(crate) struct ListedArgs {
 }
 
 /// Body of denials.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 #[cfg_attr(test, schemars(transform = arguments))]
 pub(super) struct BodyArgs {
     /// `Content-Type` of the body. Default `text/plain; charset=utf-8`.
@@ -228,9 +215,7 @@ pub(super) struct BodyArgs {
 }
 
 /// Retries of a decision that finds the lock taken.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 #[cfg_attr(test, schemars(transform = arguments))]
 pub(super) struct LockArgs {
     /// `fixed` or `exponential` pauses. Default `exponential`.

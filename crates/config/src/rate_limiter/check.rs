@@ -12,9 +12,8 @@ use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
 use crate::rate_limiter::value_enums::UpstreamHeadersWord;
-use crate::rate_limiter::{Naming, access, lease, plans, rules, shared_settings, store, users, when};
-use crate::spec::FilterSpec;
-use crate::spec::tree::Shortcut;
+use crate::rate_limiter::{Naming, access, plans, rules, shared_settings, store, users, when};
+use crate::spec::{FilterSpec, Shortcut};
 use crate::spring::limiter_bean;
 use crate::yaml::{Node, NodeKind, Span};
 
@@ -76,7 +75,7 @@ pub(crate) fn check(
     }
     check_lock(&args, spec.span, &limiter, context, diagnostics);
     let in_redis = context.has_redis && limiter.store != Some(StoreKind::Memory);
-    limiter.lease = lease::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
+    limiter.lease = store::lease(&args, &limiter.atomicity, in_redis, limiter.limits(), diagnostics)?;
     limiter.bucket = bucket?;
     limiter.normalize_ids();
     if in_redis {

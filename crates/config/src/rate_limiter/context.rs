@@ -10,7 +10,7 @@ use tollgate_limiter::metering::{Dimensions, Period};
 use tollgate_limiter::rule::Rule;
 use tollgate_limiter::store::OnStoreFailure;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::{KeyResolvers, Preflights};
 use crate::predicates::context::PredicateContext;
@@ -19,7 +19,7 @@ use crate::rate_limiter::shared_settings::{families, throw_on_limit};
 use crate::rate_limiter::value_enums::ErrorBodyWord;
 use crate::sections::redis::RawRedis;
 use crate::sections::server::ErrorFormatWord;
-use crate::spec::single_values::{header_name, refusal};
+use crate::spec::{header_name, refusal};
 
 /// Settings and registries that all limiters of one file share.
 pub(crate) struct LimiterContext<'c> {

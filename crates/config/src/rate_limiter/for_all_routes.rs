@@ -1,15 +1,11 @@
 //! Keys of limiters on all routes.
 
-use serde::Deserialize;
-
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::rate_limiter::value_enums::{ErrorBodyWord, OnStoreFailureWord};
-use crate::spec::argument_types::Status;
+use crate::spec::Status;
 
 /// Settings of limiters on all routes.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawLimiterSettings {
     /// Refuses requests without a key. Default true.
     pub(crate) deny_empty_key: Option<bool>,
@@ -25,9 +21,7 @@ pub(crate) struct RawLimiterSettings {
 }
 
 /// Response headers of `RequestRateLimiter` on all routes.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawLimiterHeaders {
     /// Enables the headers of limiters. Default true.
     pub(crate) include_headers: Option<bool>,

@@ -6,7 +6,6 @@ pub(crate) mod check;
 pub(crate) mod conditions;
 pub(crate) mod context;
 pub(crate) mod for_all_routes;
-mod lease;
 pub(crate) mod model;
 pub(crate) mod naming;
 mod plan_args;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, Method};
-use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement, OnLimit, Settings};
 use tollgate_limiter::rule::{Rule, RuleShape};
@@ -129,9 +128,7 @@ pub struct LockRetry {
 }
 
 /// Store of buckets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub enum StoreKind {
     /// In this process.
     Memory,

@@ -2,18 +2,13 @@
 
 use serde::Deserialize;
 
-use crate::de::argument_value::Given;
-use crate::de::metadata::Metadata;
-use crate::de::spanned::Spanned;
-use crate::de::units::Time;
+use crate::de::{Given, Metadata, Spanned, Time};
 use crate::rate_limiter::args::{ListedArgs, RuleArgs};
 #[cfg(test)]
-use crate::spec::schema::arguments;
+use crate::spec::arguments;
 
 /// Rules of one plan.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 #[cfg_attr(test, schemars(transform = arguments))]
 pub(crate) struct PlanRuleArgs {
     /// The rule, whose arguments stand in the same map.
@@ -53,9 +48,7 @@ pub(super) enum PlanResolverArgs {
 }
 
 /// Plans by key.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 #[cfg_attr(test, schemars(transform = arguments))]
 pub(super) struct PlanTableArgs {
     /// Plan of each key, in this file.

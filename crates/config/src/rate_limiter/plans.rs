@@ -3,8 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use crate::de::argument_value::Given;
-use crate::de::spanned::Spanned;
+use crate::de::{Given, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;

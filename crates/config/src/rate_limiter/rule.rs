@@ -7,14 +7,11 @@ use tollgate_limiter::rule::{
     Algorithm, Calendar, FixedWindow, LeakyBucket, Quota, Refill, Rule, RuleError, TokenBucket,
 };
 
-use crate::de::argument_value::Given;
-use crate::de::canonical;
+use crate::de::{Given, canonical};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::RuleArgs;
 use crate::rate_limiter::value_enums::{Align, CalendarWord, RefillWord, Window};
-use crate::spec::argument_types::{MAX_COUNT, Rate, TimeArgument};
-use crate::spec::keys::{key_of, with_keys};
-use crate::spec::rejection::Rejection;
+use crate::spec::{MAX_COUNT, Rate, Rejection, TimeArgument, key_of, with_keys};
 use crate::yaml::Span;
 
 /// Arguments of every rule, for any algorithm.

@@ -5,8 +5,7 @@ use tollgate_filters::request_rate_limiter::{Cost, CostSource, Enforcement};
 use tollgate_limiter::rule::{Rule, RuleShape};
 use tollgate_limiter::store::MAX_CHECKS;
 
-use crate::de::argument_value::Given;
-use crate::de::spanned::Spanned;
+use crate::de::{Given, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::args::{LimiterArgs, ListedArgs, RuleArgs};
 use crate::rate_limiter::context::LimiterContext;
@@ -15,7 +14,7 @@ use crate::rate_limiter::naming::shown_name;
 use crate::rate_limiter::rule::rule;
 use crate::rate_limiter::value_enums::{CostArg, Mode};
 use crate::rate_limiter::when::when;
-use crate::spec::argument_types::{MAX_COUNT, Percent};
+use crate::spec::{MAX_COUNT, Percent};
 use crate::yaml::Span;
 
 /// Returns the limiter's own rules. Reports errors.

@@ -7,16 +7,14 @@ use tollgate_filters::headers::{Families, HeaderNames};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{ErrorBody, OnLimit, Settings, Template, TemplateError};
 
-use crate::de::argument_value::Given;
-use crate::de::spanned::Spanned;
+use crate::de::{Given, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::rate_limiter::access;
 use crate::rate_limiter::args::{BodyArgs, LimiterArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::rules::enforcement;
 use crate::rate_limiter::value_enums::OnLimitArg;
-use crate::spec::argument_types::Status;
-use crate::spec::single_values::refusal;
+use crate::spec::{Status, refusal};
 use crate::yaml::Span;
 
 /// Checks the settings that apply to all rules.
@@ -137,9 +135,11 @@ fn template(body: &Spanned<BodyArgs>, diagnostics: &mut Diagnostics) -> Result<T
         TemplateError::Placeholder(ref name) => {
             let near = diagnostics.closest(name, Template::placeholders());
             let near = near.map(|near| format!("did you mean `{{{near}}}`? ")).unwrap_or_default();
-            let known: Vec<String> = Template::placeholders().map(|name| format!("`{{{name}}}`")).collect();
-            let help =
-                format!("{near}known are {}; with a space, as in `{{ x }}`, any other name is text", known.join(", "));
+            let placeholders: Vec<String> = Template::placeholders().map(|name| format!("`{{{name}}}`")).collect();
+            let help = format!(
+                "{near}known are {}; with a space, as in `{{ x }}`, any other name is text",
+                placeholders.join(", ")
+            );
             diagnostics.error(text.span, error.to_string()).reported_with(help)
         }
         TemplateError::Unclosed(ref name) => {

@@ -7,9 +7,9 @@ use tollgate_limiter::rule::Algorithm;
 use tollgate_limiter::rule::CalendarUnit;
 use tollgate_limiter::store::OnStoreFailure;
 
-use crate::de::units::{described_by, parse_size, read_by};
+use crate::de::{described_by, parse_size, read_by};
 use crate::rate_limiter::model::GatewayNumber;
-use crate::spec::argument_types::{MAX_COUNT, TimeArgument, time_argument};
+use crate::spec::{MAX_COUNT, TimeArgument, time_argument};
 
 /// `mode`. YAML 1.1 reads `off` as false.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -23,18 +23,14 @@ pub(crate) enum Mode {
 }
 
 /// `align`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum Align {
     First,
     Clock,
 }
 
 /// `refill`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub(crate) enum RefillWord {
     /// Continuously.
     #[default]
@@ -46,9 +42,7 @@ pub(crate) enum RefillWord {
 }
 
 /// `error-body`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum ErrorBodyWord {
     /// A problem document (RFC 9457), or text.
     Problem,
@@ -57,9 +51,7 @@ pub(crate) enum ErrorBodyWord {
 }
 
 /// `upstream-headers`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum UpstreamHeadersWord {
     /// Fields of upstreams follow those of the limiter.
     Keep,
@@ -68,27 +60,21 @@ pub(crate) enum UpstreamHeadersWord {
 }
 
 /// `atomicity`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum AtomicityWord {
     Script,
     Lock,
 }
 
 /// `lock.retry`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum LockRetryWord {
     Fixed,
     Exponential,
 }
 
 /// `on-store-failure`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum OnStoreFailureWord {
     /// Limits in memory.
     Local,

@@ -203,8 +203,8 @@ pub(crate) fn complete_caches(
     }
     let mut unset: Vec<_> = routes.iter_mut().flat_map(|route| caches(&mut route.filters)).collect();
     unset.retain(|cache| cache.max_bytes == UNSET_SIZE);
-    let own = unset.iter().filter(|cache| !cache.is_shared).count();
-    let bytes = default_cache_bytes(own + usize::from(own < unset.len()));
+    let own_caches = unset.iter().filter(|cache| !cache.is_shared).count();
+    let bytes = default_cache_bytes(own_caches + usize::from(own_caches < unset.len()));
     unset.into_iter().for_each(|cache| cache.max_bytes = bytes);
     if !uncounted.is_empty() {
         let routes = uncounted.join("`, `");

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use http::Method;
 use tollgate_filters::cors::Policy;
 
-use crate::de;
-use crate::de::spanned::Spanned;
+use crate::de::{self, Spanned};
 use crate::diagnostics::{Diagnostics, reasons};
 use crate::filters::model::Filter;
 use crate::routes::model::{Cors, Route};

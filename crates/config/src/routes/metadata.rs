@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::de::units::{Timeout, parse_time, parse_timeout};
-use crate::de::{canonical, units};
+use crate::de::{LEAST_BARE_MILLIS, Timeout, bare_millis, canonical, parse_time, parse_timeout, warn_of_bare_millis};
 use crate::diagnostics::Diagnostics;
 use crate::routes::model::Route;
 use crate::sections::http_client::Http2;
-use crate::spec::definition::{Arg, flatten};
+use crate::spec::{Arg, flatten};
 use crate::yaml::{Node, NodeKind};
 
 /// Reads the keys of `metadata` that have a meaning. Spring looks them up literally; times are in milliseconds.
@@ -30,9 +29,9 @@ pub(super) fn read_metadata(node: &Node, route: &mut Route, diagnostics: &mut Di
 fn read_entry(entry: &Arg, route: &mut Route, diagnostics: &mut Diagnostics) {
     let name = entry.name.as_deref().unwrap_or_default();
     if ["connect-timeout", "response-timeout", "read-timeout", "body-timeout"].contains(&name)
-        && let Some(number) = units::bare_millis(&entry.value, units::LEAST_BARE_MILLIS)
+        && let Some(number) = bare_millis(&entry.value, LEAST_BARE_MILLIS)
     {
-        crate::de::warn_of_bare_millis(name, number, entry.span, diagnostics);
+        warn_of_bare_millis(name, number, entry.span, diagnostics);
     }
     match name {
         "connect-timeout" => match parse_time(&entry.value) {

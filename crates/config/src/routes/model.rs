@@ -8,7 +8,7 @@ use http::HeaderName;
 use tollgate_filters::cors::Policy;
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::de::units::Timeout;
+use crate::de::Timeout;
 use crate::filters::model::Filter;
 use crate::model::Config;
 use crate::rate_limiter::{Naming, RouteConditions};

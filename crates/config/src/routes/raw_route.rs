@@ -3,9 +3,7 @@
 #[cfg(test)]
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::{NodeRef, Spanned};
 #[cfg(test)]
 use crate::filters::schema::FilterEntrySchema;
 #[cfg(test)]
@@ -16,9 +14,7 @@ use crate::sections::http_client::Http2;
 use crate::sections::tls::client::RawClientTls;
 
 /// Route: predicates, filters and a target.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawRoute {
     /// Unique id, without `#`; limits are counted by it. Default `route-N`, by position.
     pub(crate) id: Option<Spanned<String>>,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::filters::model::Filter;
 use crate::filters::row::FilterContext;
@@ -15,9 +15,7 @@ use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, MaskedDefinition, Route, Target};
 use crate::routes::raw_route::RawRoute;
 use crate::sections::upstreams::{UpstreamsByName, balance};
-use crate::spec::Audience;
-use crate::spec::parse::{NamedForm, Syntax};
-use crate::spec::tree::Shortcut;
+use crate::spec::{Audience, NamedForm, Shortcut, Syntax};
 use crate::spring::names::{SKIP, refusal};
 use crate::yaml::{Node, NodeKind, Span};
 use crate::{de, predicates};

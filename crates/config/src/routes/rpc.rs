@@ -24,9 +24,9 @@ pub(crate) fn note_http_denials(routes: &[Route], http2: Http2, diagnostics: &mu
         format == ErrorFormat::Http
     };
     let is_rpc = |route: &&Route| route.http2.unwrap_or(http2) == Http2::PriorKnowledge;
-    let mut found = routes.iter().filter(|route| is_rpc(route) && route.filters.iter().any(is_http));
-    let Some(first) = found.next() else { return };
-    let more = match found.count() {
+    let mut rpc_routes = routes.iter().filter(|route| is_rpc(route) && route.filters.iter().any(is_http));
+    let Some(first) = rpc_routes.next() else { return };
+    let more = match rpc_routes.count() {
         0 => String::new(),
         more => format!(" and {more} more routes"),
     };

@@ -2,7 +2,7 @@
 
 use http::Uri;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Missing, Section, Severity, quoted};
 use crate::filters::forward;
 use crate::filters::model::Filter;

@@ -6,29 +6,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::Deserialize;
 use tollgate_bounded_file::MAX_API_KEY_BYTES;
 use tollgate_filters::api_key::{ApiKeySource, KeyTable, Settings};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::rule::{Rule, TokenBucket};
 
-use crate::de::argument_value::Texts;
-use crate::de::defaults::{Or, secs};
-use crate::de::ranged::Ranged;
-use crate::de::spanned::Spanned;
-use crate::de::units::Time;
+use crate::de::{Or, Ranged, Spanned, Texts, Time, secs};
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::sections::files;
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::tls::files::both_given;
-use crate::spec::single_values::header_name;
+use crate::spec::header_name;
 use crate::yaml::Span;
 
 /// Verification of API keys, for `ApiKey` and the key resolver `api-key`.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawApiKeys {
     /// Places of keys in requests: `header:NAME`, `bearer`, `query:NAME`, or a list. Default `header:X-Api-Key`.
     #[cfg_attr(test, schemars(with = "StringOrList", example = &["header:X-Api-Key", "bearer"]))]
@@ -50,9 +43,7 @@ pub(crate) struct RawApiKeys {
 }
 
 /// Limit of guesses.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct UnknownLimit {
     /// Guesses per second.
     pub(crate) replenish_rate: Or<NonZeroU32, 1>,
@@ -153,7 +144,7 @@ fn keys(raw: &Spanned<RawApiKeys>, has_redis: bool, diagnostics: &mut Diagnostic
         settings: Arc::new(Settings { sources, id_header }),
         store: store?,
         unknown_limit: unknown_limit.into(),
-        at: raw.file.as_ref().or(raw.redis_hash.as_ref()).map_or(at, |given| given.span),
+        at: raw.file.as_ref().or(raw.redis_hash.as_ref()).map_or(at, |key| key.span),
     })
 }
 

@@ -4,16 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use tollgate_filters::cors::{self, Policy, PolicyError};
 
-use crate::de::defaults::Flag;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
-use crate::de::units::Seconds;
-use crate::de::{self, canonical};
+use crate::de::{self, Flag, Seconds, Spanned, Subtree, canonical};
 use crate::diagnostics::{Diagnostics, reasons};
-use crate::spec::keys::with_keys;
+use crate::spec::with_keys;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// CORS policy of a route.
@@ -74,10 +69,10 @@ fn of_metadata(node: &Node, diagnostics: &mut Diagnostics) -> Option<RawCors> {
             usable_entries.push((key.clone(), value.clone()));
             continue;
         }
-        let meant = METADATA_KEYS.iter().find(|known| canonical(known) == canonical(key));
+        let name = METADATA_KEYS.iter().find(|name| canonical(name) == canonical(key));
         let help = diagnostics.mistake(value.span.key(), format!("`{key}` in `metadata.cors` has no effect"));
-        match meant {
-            Some(meant) => help.help(format!("metadata is looked up literally: write `{meant}`")),
+        match name {
+            Some(name) => help.help(format!("metadata is looked up literally: write `{name}`")),
             None => help.suggest(key, &METADATA_KEYS),
         }
     }
@@ -138,9 +133,7 @@ fn with_ports(texts: Vec<String>) -> Vec<String> {
 }
 
 /// CORS policies by path.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawGlobalCors {
     /// Policies by path pattern: `"[/api/**]"`. The first match applies.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, RawCors>"))]
@@ -154,9 +147,7 @@ pub(crate) struct RawGlobalCors {
 }
 
 /// CORS policy.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub(crate) struct RawCors {
     /// Allowed origins such as `https://example.com`, or `*`. Default: none.
     pub(crate) allowed_origins: Option<Vec<Spanned<String>>>,

@@ -1,17 +1,24 @@
-//! Files that settings name: certificates, keys, passwords, tokens and key sets.
+//! `config`, and the files that settings name: certificates, keys, passwords, tokens and key sets.
 
 use std::fmt;
 use std::path::Path;
 
 use tollgate_bounded_file::MAX_SECRET_BYTES;
 
-use crate::de::spanned::Spanned;
+use crate::de::{Flag, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::yaml::Span;
 
 /// Help for a file that cannot be read.
 pub(crate) const UNREADABLE: &str =
     "name a file that the gateway's user can read; relative paths start at the working directory";
+
+/// Files of the configuration.
+#[section(Clone)]
+pub struct ConfigFiles {
+    /// Reloads the configuration when a file that it has read changes: its own files, imports, certificates, keys, passwords, tokens and key sets.
+    pub watch: Flag<true>,
+}
 
 /// Returns the bytes of the file at `path`, at most `max_bytes`. Reports errors at `at`, which name it by `name`.
 pub(crate) fn read(

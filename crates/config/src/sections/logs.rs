@@ -3,22 +3,17 @@
 use std::path::PathBuf;
 
 use http::HeaderName;
-use serde::Deserialize;
 
 use tollgate_routing::Predicate;
 
-use crate::de::defaults::Word;
-use crate::de::spanned::NodeRef;
-use crate::de::units::read_by;
+use crate::de::{NodeRef, Word, read_by};
 #[cfg(test)]
 use crate::routes::raw_route::RawCondition;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
 
 /// Access log: one line per request.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub struct AccessLog {
     /// Destination: `stdout`, `off` or a file's path. Default `stdout`.
     #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
@@ -47,9 +42,7 @@ pub enum LogOutput {
 }
 
 /// Format of a line of the access log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub enum AccessLogFormat {
     /// Apache's combined log format.
     #[default]
@@ -59,9 +52,7 @@ pub enum AccessLogFormat {
 }
 
 /// The gateway's own log, on standard error.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, PartialEq, Eq)]
 pub struct Logging {
     /// Format of a line: `text` or `json`.
     pub format: Word<LogFormat>,
@@ -70,9 +61,7 @@ pub struct Logging {
 }
 
 /// Levels of the gateway's own log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 enum LogLevel {
     Error,
     Warn,
@@ -83,9 +72,7 @@ enum LogLevel {
 }
 
 /// Format of a line of the gateway's own log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub enum LogFormat {
     /// Text for people.
     #[default]
@@ -127,9 +114,7 @@ impl Logging {
 }
 
 /// Request ids: forwarded to upstreams, sent back to clients, and logged.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, PartialEq, Eq)]
 pub struct RequestId {
     /// Gives each request an id. Default: true if the access log is written as `json`, which contains the id, else false.
     enabled: Option<bool>,

@@ -6,15 +6,10 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use serde::Deserialize;
-
-use crate::de::defaults::{Flag, Or, secs};
-use crate::de::ranged::PositiveTime;
+use crate::de::{Flag, Or, PositiveTime, secs};
 
 /// Limits kept in memory.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub struct Memory {
     /// Maximum number of keys in memory. If a limiter has used its share, its new keys share buckets. Default: 1000000, some tens of megabytes, or what fits in an eighth of the memory.
     max_keys: Option<NonZeroUsize>,
@@ -25,9 +20,7 @@ pub struct Memory {
 }
 
 /// Delivery of the counts of `RequestCounter` to Redis.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, PartialEq, Eq)]
 pub struct Metering {
     /// Interval at which counts are sent. Default {}: a killed gateway loses at most as much.
     pub flush_every: Or<PositiveTime, { secs(1) }>,

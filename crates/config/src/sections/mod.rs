@@ -1,7 +1,6 @@
 //! Sections of the file. Each folder or file has the raw struct of a section, its check and the checked struct.
 
 pub(crate) mod api_keys;
-pub(crate) mod config_files;
 pub(crate) mod cors;
 pub(crate) mod files;
 pub(crate) mod forwarding;
@@ -23,8 +22,19 @@ pub(crate) mod upstreams;
 
 use http::Uri;
 
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::yaml::Span;
+
+/// Returns the text unless it is blank, as `${UPSTREAM_CA:}` in an environment without it.
+fn non_blank(text: Option<&Spanned<String>>) -> Option<&Spanned<String>> {
+    text.filter(|text| !text.value.trim().is_empty())
+}
+
+/// Returns the same text, trimmed.
+fn non_blank_text(text: Option<&Spanned<String>>) -> Option<&str> {
+    non_blank(text).map(|text| text.value.trim())
+}
 
 /// Reports those of Spring's keys in `section` that are given and have no effect here, each with its name and the reason.
 fn no_effect(section: &str, keys: &[(Option<Span>, &str, &str)], diagnostics: &mut Diagnostics) {

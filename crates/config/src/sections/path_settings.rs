@@ -1,14 +1,11 @@
 //! `server.path`: encoded separators in paths.
 
-use serde::Deserialize;
 use tollgate_routing::{PathRules, Separator};
 
-use crate::de::defaults::Word;
+use crate::de::Word;
 
 /// Encoded separators in paths.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub(super) struct PathSettings {
     /// `%2F` in a path: `keep` it in its segment, `decode` it to a `/`, or `reject` the request with 400. Default {}, since upstreams differ; `keep` in a Spring file, as in Spring.
     encoded_slash: Word<RawSeparator>,
@@ -17,9 +14,7 @@ pub(super) struct PathSettings {
 }
 
 /// Treatment of a separator.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 enum RawSeparator {
     /// It stays encoded, and belongs to its segment.
     Keep,

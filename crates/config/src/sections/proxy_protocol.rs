@@ -3,12 +3,9 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use serde::Deserialize;
 use tollgate_routing::network;
 
-use crate::de::defaults::{Or, Word, secs};
-use crate::de::ranged::PositiveTime;
-use crate::de::spanned::Spanned;
+use crate::de::{Or, PositiveTime, Spanned, Word, secs};
 use crate::diagnostics::Diagnostics;
 use crate::yaml::Span;
 
@@ -16,9 +13,7 @@ use crate::yaml::Span;
 const BALANCERS: &str = "list your load balancers: `trusted: [10.0.0.0/8]`";
 
 /// PROXY protocol, with which load balancers that pass TCP through name the client.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub struct ProxyProtocol {
     /// Addresses and networks of the load balancers. Their connections begin with a header of version 1 or 2; all others are served as they are. Required.
     trusted: Vec<Spanned<String>>,
@@ -32,9 +27,7 @@ pub struct ProxyProtocol {
 }
 
 /// Treatment of connections without a header.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 enum ProxyProtocolMode {
     /// They are closed.
     #[default]

@@ -2,7 +2,7 @@
 
 use http::HeaderValue;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::server::Server;
 

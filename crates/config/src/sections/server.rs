@@ -8,11 +8,9 @@ use serde::Deserialize;
 use tollgate_filters::refusal::ErrorFormat;
 use tollgate_routing::PathRules;
 
-use crate::de::defaults::{ALL_ADDRESSES, Flag, Or, Word, secs};
-use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
-use crate::de::units::{Address, Size, Time, Timeout};
+use crate::de::{
+    ALL_ADDRESSES, Address, Flag, Or, PositiveTime, Ranged, Size, Spanned, Subtree, Time, Timeout, Word, secs,
+};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::MaxHeaders;
 use crate::sections::memory::default_connections;
@@ -26,9 +24,7 @@ use crate::sections::tls::server::RawServerSsl;
 use crate::sections::tls::server::{self, ServerTls};
 
 /// Listener for traffic.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub struct Server {
     /// Address to listen on. Default {}, all interfaces, over IPv4 and IPv6; `0.0.0.0` is IPv4 alone.
     pub address: Or<Address, ALL_ADDRESSES>,
@@ -115,9 +111,7 @@ pub struct Server {
 }
 
 /// Port without TLS.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, Copy)]
 pub struct PlainHttp {
     /// Port to listen on, at `server.address`; 0: any free port.
     pub port: Or<u16, 80>,
@@ -126,9 +120,7 @@ pub struct PlainHttp {
 }
 
 /// Format of responses to clients of RPC protocols.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub enum ErrorFormatWord {
     /// An error of the client's protocol.
     #[default]
@@ -147,9 +139,7 @@ impl From<ErrorFormatWord> for ErrorFormat {
 }
 
 /// HTTP/2 settings.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub struct ServerHttp2 {
     /// Enables HTTP/2: by ALPN with TLS, with prior knowledge without. Default {}, which gRPC clients need.
     pub enabled: Flag<true>,
@@ -166,8 +156,7 @@ enum Shutdown {
 }
 
 /// Spring Boot's settings of Netty.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 struct Netty {
     // As `server.idle-timeout`.
     idle_timeout: Spanned<Or<Timeout, { secs(75) }>>,

@@ -8,8 +8,7 @@ use http::header::HeaderName;
 use http::{Method, StatusCode};
 use serde::Deserialize;
 
-use crate::de::status::parse_status;
-use crate::de::units::{described_by, parse_size, parse_time, read_by};
+use crate::de::{described_by, parse_size, parse_status, parse_time, read_by};
 
 /// Largest whole number that Lua and Redis keep exactly: 2^53 - 1.
 pub(crate) const MAX_COUNT: u64 = tollgate_limiter::rule::MAX_SAFE_INTEGER;

@@ -3,18 +3,34 @@
 //! [`parse`] reads the text or map into a [`Spec`]; [`tree`] turns its arguments into nodes for the positioned
 //! deserializer; [`single_values`] reads single arguments.
 
-pub(crate) mod argument_types;
-pub(crate) mod definition;
-pub(crate) mod keys;
+mod argument_types;
+mod definition;
+mod keys;
 mod masked;
-pub(crate) mod parse;
-pub(crate) mod rejection;
+mod parse;
+mod rejection;
 #[cfg(test)]
-pub(crate) mod schema;
-pub(crate) mod single_values;
-pub(crate) mod tree;
+mod schema;
+mod single_values;
+mod tree;
 
+pub(crate) use self::argument_types::{
+    BufferSize, Count, FieldName, Fraction, HeaderText, Instant, MAX_COUNT, MethodName, Number, Percent, Rate,
+    Segments, Text, TimeArgument, time_argument,
+};
+pub use self::argument_types::{Status, time_with_unit};
+pub(crate) use self::definition::{Arg, flatten};
+pub(crate) use self::keys::key_of;
+pub use self::keys::{redis_keys, with_keys};
 pub use self::masked::Audience;
+pub(crate) use self::parse::{NamedForm, Syntax};
+pub(crate) use self::rejection::Rejection;
+#[cfg(test)]
+pub(crate) use self::schema::{
+    DocumentedEntry, argument_map, arguments, definition, with_dotted_names, with_prefixed_names,
+};
+pub(crate) use self::single_values::{above_zero, flag, header_name, refusal};
+pub(crate) use self::tree::Shortcut;
 use crate::spec::definition::Spec;
 
 /// A filter as the file specifies it.

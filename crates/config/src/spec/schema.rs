@@ -4,7 +4,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 use tollgate_routing::{PredicateArgument, ValueKind};
 
-use crate::de::argument_value::Texts;
+use crate::de::Texts;
 
 /// Turns the schema of a struct of arguments into one that refuses unknown names, accepts each name in every spelling
 /// (`burst-capacity`, `burstCapacity`, `burst_capacity`), and has the defaults that the descriptions name.

@@ -3,8 +3,7 @@
 use http::StatusCode;
 use http::header::HeaderName;
 
-use crate::de::spanned::Spanned;
-use crate::de::units::{Size, parse_flag};
+use crate::de::{Size, Spanned, parse_flag};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::spec::argument_types::Status;
 use crate::spec::definition::Arg;

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
-use crate::de::fields::field_names;
-use crate::de::{self, same_name};
+use crate::de::{self, field_names, same_name};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 use crate::source::dotted;
 use crate::spec::definition::{Arg, GENERATED, Spec};

@@ -100,9 +100,9 @@ impl<'t> FileLines<'t> {
             let sum = counted.last().copied().unwrap_or_default() + count(kilobyte);
             counted.push(sum);
         }
-        let known = bytes.len() / KILOBYTE;
-        let before = known.checked_sub(1).and_then(|last| counted.get(last)).copied().unwrap_or_default();
-        before + count(&bytes[known * KILOBYTE..])
+        let kilobytes = bytes.len() / KILOBYTE;
+        let before = kilobytes.checked_sub(1).and_then(|last| counted.get(last)).copied().unwrap_or_default();
+        before + count(&bytes[kilobytes * KILOBYTE..])
     }
 
     /// Returns the position of the `number`th argument of the shortcut in the bytes `value`, if it is on their first line.

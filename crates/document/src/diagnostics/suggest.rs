@@ -38,9 +38,9 @@ pub(super) fn closest<'c>(
     candidates: impl IntoIterator<Item = &'c str>,
     budget: &Budget,
 ) -> Option<&'c str> {
-    let wanted = typed.to_ascii_lowercase();
-    let (letters, length) = (letter_set(&wanted), wanted.chars().count());
-    let most = |candidate: &str| 1.max(candidate.len().min(wanted.len()) / 3);
+    let lower_case = typed.to_ascii_lowercase();
+    let (letters, length) = (letter_set(&lower_case), lower_case.chars().count());
+    let most = |candidate: &str| 1.max(candidate.len().min(lower_case.len()) / 3);
     // Most names are told apart by their lengths and letters alone: an edit adds one and removes one.
     let may_be_close = |candidate: &str| {
         let most = most(candidate);
@@ -55,8 +55,8 @@ pub(super) fn closest<'c>(
     candidates
         .into_iter()
         .take_while(is_compared)
-        .filter(|candidate| may_be_close(candidate) && budget.take(candidate.len().saturating_mul(wanted.len())))
-        .map(|candidate| (strsim::damerau_levenshtein(&wanted, &candidate.to_ascii_lowercase()), candidate))
+        .filter(|candidate| may_be_close(candidate) && budget.take(candidate.len().saturating_mul(lower_case.len())))
+        .map(|candidate| (strsim::damerau_levenshtein(&lower_case, &candidate.to_ascii_lowercase()), candidate))
         .filter(|(distance, candidate)| *distance <= most(candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)

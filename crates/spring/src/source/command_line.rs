@@ -39,8 +39,8 @@ impl CommandLine {
         if self.properties.is_empty() {
             return None;
         }
-        let wanted = letters(variable);
-        self.properties.iter().find(|(name, _)| letters(name) == wanted).map(|(_, value)| value.as_str())
+        let letters_of_variable = letters(variable);
+        self.properties.iter().find(|(name, _)| letters(name) == letters_of_variable).map(|(_, value)| value.as_str())
     }
 }
 

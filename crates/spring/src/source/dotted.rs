@@ -123,8 +123,8 @@ fn is_index(text: &str) -> bool {
 fn indexed(kind: NodeKind) -> NodeKind {
     let NodeKind::Map(mut entries) = kind else { return kind };
     let number = |key: &str| key.strip_prefix('[')?.strip_suffix(']')?.parse::<usize>().ok();
-    let mut named = entries.iter().filter(|(key, _)| number(key).is_none());
-    if entries.is_empty() || named.any(|(key, _)| key != OWN_VALUE) {
+    let mut other_keys = entries.iter().filter(|(key, _)| number(key).is_none());
+    if entries.is_empty() || other_keys.any(|(key, _)| key != OWN_VALUE) {
         return NodeKind::Map(entries);
     }
     entries.retain(|(key, _)| key != OWN_VALUE);

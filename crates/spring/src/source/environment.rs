@@ -57,9 +57,9 @@ pub fn overlay(
     diagnostics: &mut Diagnostics,
 ) -> Literal {
     let mut taken = Taken { env, first_final, literal: Literal::new(), variables: Vec::new() };
-    let known: HashSet<String> = sections.iter().map(|name| canonical(name)).collect();
+    let section_names: HashSet<String> = sections.iter().map(|name| canonical(name)).collect();
     if let NodeKind::Map(sections) = &mut root.kind {
-        for (name, section) in sections.iter_mut().filter(|(name, _)| known.contains(&canonical(name))) {
+        for (name, section) in sections.iter_mut().filter(|(name, _)| section_names.contains(&canonical(name))) {
             for prefix in prefixes(name, form) {
                 taken.over(section, name, &prefix, diagnostics);
             }

@@ -86,11 +86,11 @@ struct Section<'f> {
 
 impl Section<'_> {
     fn report_unknown(&self, diagnostics: &mut Diagnostics) {
-        let known: Vec<&str> = COPIED.iter().map(|(name, _)| *name).chain(OF_REFILL).collect();
+        let argument_names: Vec<&str> = COPIED.iter().map(|(name, _)| *name).chain(OF_REFILL).collect();
         for (key, value) in self.section.entries().unwrap_or_default() {
-            if !known.iter().any(|name| same_name(name, key)) {
+            if !argument_names.iter().any(|name| same_name(name, key)) {
                 let error = diagnostics.error(value.span.key(), format!("unknown argument `{SECTION}.{key}`"));
-                error.suggest(key, &known);
+                error.suggest(key, &argument_names);
             }
         }
     }

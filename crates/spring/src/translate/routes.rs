@@ -50,21 +50,21 @@ fn tell_apart(
         ids.insert(id.to_owned(), at);
         return;
     };
-    let mut own = format!("{id}@{position}");
+    let mut unique_id = format!("{id}@{position}");
     diagnostics
         .warn(
             at,
             format!(
-                "duplicate route id `{id}`: both routes run, as in Spring; limits and metrics call this one `{own}`"
+                "duplicate route id `{id}`: both routes run, as in Spring; limits and metrics call this one `{unique_id}`"
             ),
         )
         .beside(", the other is at", *first)
         .help("give each route its own id");
     explicit.explain(at, SECOND);
     if let Some(rest) = rest {
-        own = format!("{own}={rest}");
+        unique_id = format!("{unique_id}={rest}");
     }
-    *text = own;
+    *text = unique_id;
 }
 
 /// Reads the scheme of an application's own load balancer, such as `grayLb://`, as `lb`.

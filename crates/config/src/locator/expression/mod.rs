@@ -6,7 +6,7 @@ mod parse;
 
 use tollgate_java_regex::JavaRegex;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::locator::Metadata;
 

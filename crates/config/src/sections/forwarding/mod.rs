@@ -7,17 +7,13 @@ use std::net::IpAddr;
 use http::header::{HeaderName, HeaderValue};
 use ipnet::IpNet;
 use regex::Regex;
-use serde::Deserialize;
 
-use crate::de::defaults::{Flag, Word};
-use crate::de::spanned::Spanned;
+use crate::de::{Flag, Spanned, Word};
 use crate::diagnostics::Diagnostics;
 use crate::yaml::Span;
 
 /// `X-Forwarded-*` fields, added only if the peer is one of `trusted-proxies`, or the client that a PROXY header names.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawXForwarded {
     /// Enables all of them. Default {}. Fields that are disabled are forwarded unchanged.
     pub(crate) enabled: Flag<true>,
@@ -48,9 +44,7 @@ pub(crate) struct RawXForwarded {
 }
 
 /// `Forwarded` (RFC 7239), added only if the peer is one of `trusted-proxies`, or the client that a PROXY header names.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawForwarded {
     /// Adds an element.
     pub(crate) enabled: Flag<true>,
@@ -59,27 +53,21 @@ pub(crate) struct RawForwarded {
 }
 
 /// Parameter `by`: the gateway's own address.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawForwardedBy {
     /// Enables `by`.
     pub(crate) enabled: Flag<false>,
 }
 
 /// Spring's HTTP server.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawHttpServer {
     /// Makes predicates use the client address of `X-Forwarded-For` from a trusted proxy. Default false.
     pub(crate) customizer_enabled: Option<bool>,
 }
 
 /// Header names.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawHeaders {
     /// Headers with `_` in their name: `drop`, `allow` or `reject` (400). Default {}: many upstreams cannot distinguish `_` from `-`.
     pub(crate) underscores: Word<Underscores>,
@@ -88,9 +76,7 @@ pub(crate) struct RawHeaders {
 }
 
 /// Treatment of fields by which proxies tell of a client's certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub(crate) enum ClientCertFields {
     /// They are removed.
     #[default]
@@ -184,9 +170,7 @@ pub enum HeaderAction {
 }
 
 /// Treatment of header names with an underscore, which many upstreams cannot distinguish from a hyphen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub enum Underscores {
     /// The header is removed.
     #[default]

@@ -7,13 +7,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
-use crate::de::defaults::{Or, Word, secs};
-use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
-use crate::de::units::{Size, Timeout};
+use crate::de::{Or, PositiveTime, Ranged, Size, Spanned, Subtree, Timeout, Word, secs};
 use crate::diagnostics::Diagnostics;
 use crate::sections::http_client::pool::ConnectionPool;
 use crate::sections::http_client::proxy::{Proxy, RawProxy};
@@ -25,9 +19,7 @@ use crate::sections::tls::files::both_given;
 use crate::sections::tls::{client, client_ssl};
 
 /// Connections to upstreams.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub struct HttpClient {
     /// Timeout for each of two waits: for a connection that another request establishes, if HTTP/2 can share it, and for a new connection, with name lookup and proxy, without TLS. Default {}; a bare number is milliseconds, as in Spring.
     pub connect_timeout: Or<PositiveTime, { secs(5) }>,
@@ -64,9 +56,7 @@ pub struct HttpClient {
 }
 
 /// Use of HTTP/2 with an upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default, Hash)]
 pub enum Http2 {
     /// Over TLS if the upstream selects it; never without TLS.
     #[default]

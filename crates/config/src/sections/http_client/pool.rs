@@ -4,15 +4,11 @@ use std::num::NonZeroUsize;
 
 use serde::Deserialize;
 
-use crate::de::defaults::{Or, Word, secs};
-use crate::de::ranged::PositiveTime;
-use crate::de::spanned::Spanned;
+use crate::de::{Or, PositiveTime, Spanned, Word, secs};
 use crate::diagnostics::Diagnostics;
 
 /// Connection pool.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, PartialEq, Eq)]
 pub struct ConnectionPool {
     /// `elastic` has no bound of connections, `fixed` has `max-connections`, `disabled` uses one per request.
     #[serde(rename = "type")]
@@ -32,9 +28,7 @@ pub struct ConnectionPool {
 }
 
 /// Bound of the number of connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 enum PoolType {
     /// No bound.
     #[default]

@@ -3,17 +3,13 @@
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
-use serde::Deserialize;
 
-use crate::de::defaults::Word;
-use crate::de::spanned::Spanned;
+use crate::de::{Spanned, Word};
 use crate::diagnostics::Diagnostics;
 use crate::sections::forwarding::trusted_proxies::regex_reason;
 
 /// Proxy for connections to upstreams.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub(crate) struct RawProxy {
     /// Protocol of the proxy: `http` (CONNECT), `socks4` or `socks5`.
     #[serde(rename = "type")]
@@ -46,9 +42,7 @@ pub struct Proxy {
 }
 
 /// Protocol of a proxy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub enum ProxyKind {
     /// HTTP's `CONNECT` (RFC 9110 §9.3.6).
     #[default]

@@ -2,7 +2,7 @@
 
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::jwt::RawJwt;
 use crate::yaml::Span;

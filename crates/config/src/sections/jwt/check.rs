@@ -11,14 +11,13 @@ use tollgate_bounded_file::MAX_KEY_SET_BYTES;
 use tollgate_filters::jwt::{Algorithm, KeySet, Settings, TokenSource, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
 
-use crate::de::argument_value::Texts;
-use crate::de::spanned::Spanned;
+use crate::de::{Spanned, Texts};
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::sections::add_server;
 use crate::sections::files;
 use crate::sections::jwt::RawJwt;
 use crate::sections::tls::files::both_given;
-use crate::spec::single_values::header_name;
+use crate::spec::header_name;
 use crate::yaml::Span;
 
 /// Names of signature algorithms.

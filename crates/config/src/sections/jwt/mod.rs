@@ -3,20 +3,12 @@
 #[cfg_attr(not(feature = "jwt"), path = "absent.rs")]
 pub(crate) mod check;
 
-use serde::Deserialize;
-
-use crate::de::argument_value::{Given, Texts};
-use crate::de::defaults::{Or, secs};
-use crate::de::ranged::PositiveTime;
-use crate::de::spanned::Spanned;
-use crate::de::units::Time;
+use crate::de::{Given, Or, PositiveTime, Spanned, Texts, Time, secs};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 
 /// Verification of JSON Web Tokens, for `jwt:CLAIM`.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawJwt {
     /// Key set (RFC 7517): a file's path, or `https://…`. A file is read with the configuration, a URL is fetched at start. Required.
     #[cfg_attr(test, schemars(example = &"https://id.example.com/jwks.json"))]

@@ -5,9 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use tollgate_filters::client_certificate::{CertificatePart, CertificateSelector};
 
-use crate::de::defaults::Flag;
-use crate::de::metadata::Metadata;
-use crate::de::spanned::Spanned;
+use crate::de::{Flag, Metadata, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::management::keys::{OnTrafficPort, RawManagement, RawRequestSeries};
 use crate::sections::management::model::{Management, RequestSeries, TrafficEndpoints};

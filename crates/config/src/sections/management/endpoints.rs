@@ -1,7 +1,6 @@
 //! Checks of Spring Boot's endpoints.
 
-use crate::de::canonical;
-use crate::de::spanned::Spanned;
+use crate::de::{Spanned, canonical};
 use crate::diagnostics::Diagnostics;
 use crate::predicates::context::is_plain_path;
 use crate::sections::management::keys::{RawAccess, RawEndpoint, RawManagement};

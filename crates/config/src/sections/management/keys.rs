@@ -6,11 +6,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use crate::de::defaults::Flag;
-use crate::de::metadata::Metadata;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
-use crate::de::units::Address;
+use crate::de::{Address, Flag, Metadata, Spanned, Subtree};
 use crate::sections::management::origin::OuterOrigin;
 use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
@@ -18,9 +14,7 @@ use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing
 use crate::sections::tls::server::RawServerSsl;
 
 /// Listener for health, metrics and the API.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawManagement {
     /// Enables the listener.
     pub(crate) enabled: Flag<true>,
@@ -91,9 +85,7 @@ pub(crate) enum AutoWord {
 }
 
 /// Address, port, socket and TLS of the management listener.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawManagementServer {
     /// Address to listen on. Default `127.0.0.1`; other addresses need `tokens`.
     #[cfg_attr(test, schemars(with = "Option<IpAddr>"))]
@@ -117,17 +109,14 @@ pub(crate) struct RawManagementServer {
 }
 
 /// Readiness of the gateway.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawReadiness {
     /// Reports not ready while Redis is unreachable. Default {}: limits then follow `on-store-failure`.
     pub(crate) redis: Flag<false>,
 }
 
 /// Spring Boot's settings of all endpoints.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawEndpoints {
     pub(crate) web: RawWeb,
     pub(crate) access: RawAccessDefault,
@@ -135,8 +124,7 @@ pub(crate) struct RawEndpoints {
 }
 
 /// Endpoints over HTTP.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawWeb {
     /// Default `/actuator`.
     pub(crate) base_path: Option<Spanned<String>>,
@@ -146,24 +134,21 @@ pub(crate) struct RawWeb {
 }
 
 /// Exposed endpoints.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawExposure {
     pub(crate) include: Option<Spanned<Vec<String>>>,
     pub(crate) exclude: Vec<String>,
 }
 
 /// Default access to endpoints.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawAccessDefault {
     pub(crate) default: Option<RawAccess>,
     pub(crate) max_permitted: Option<RawAccess>,
 }
 
 /// Access to an endpoint, in ascending order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[word(PartialOrd, Ord)]
 pub(crate) enum RawAccess {
     /// Disabled.
     None,
@@ -174,8 +159,7 @@ pub(crate) enum RawAccess {
 }
 
 /// Settings of the supported endpoints.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawEndpointSettings {
     pub(crate) health: RawEndpoint,
     pub(crate) gateway: RawEndpoint,
@@ -183,8 +167,7 @@ pub(crate) struct RawEndpointSettings {
 }
 
 /// Settings of one endpoint.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawEndpoint {
     pub(crate) enabled: Option<bool>,
     pub(crate) access: Option<RawAccess>,
@@ -194,17 +177,14 @@ pub(crate) struct RawEndpoint {
 }
 
 /// Enables `/actuator/health/liveness` and `/actuator/health/readiness`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawProbes {
     pub(crate) enabled: Option<bool>,
     pub(crate) add_additional_paths: Option<Spanned<bool>>,
 }
 
 /// Metrics of requests that match a route.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawRequestSeries {
     /// Enables the metrics.
     pub(crate) enabled: Flag<true>,
@@ -218,18 +198,14 @@ pub(crate) struct RawRequestSeries {
 }
 
 /// Label with the matched pattern.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawPathTags {
     /// Adds a label with the matched pattern of `Path`. Default {}: each pattern adds a series.
     pub(crate) enabled: Option<Flag<false>>,
 }
 
 /// Labels of all metrics, and access to them.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawCommonTags {
     /// Labels of all metrics on `/metrics`, by name. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]

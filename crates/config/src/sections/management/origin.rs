@@ -4,8 +4,7 @@ use std::net::Ipv6Addr;
 
 use http::Uri;
 
-use crate::de::error::with_help;
-use crate::de::units::read_by;
+use crate::de::{read_by, with_help};
 
 /// Origin at which a reverse proxy serves the admin port, such as `https://ops.example.org`, in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]

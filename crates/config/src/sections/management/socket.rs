@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::management::keys::RawManagementServer;
 
@@ -35,26 +35,26 @@ pub(super) fn check(raw: &RawManagementServer, diagnostics: &mut Diagnostics) ->
     Some(AdminSocket { path: PathBuf::from(path.value.trim()), mode: mode? })
 }
 
-fn mode(given: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<u32> {
-    let text = given.value.trim();
+fn mode(permissions: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<u32> {
+    let text = permissions.value.trim();
     let text = text.strip_prefix("0o").unwrap_or(text);
     let is_octal = text.len() <= 4 && text.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
     let Some(mode) = u32::from_str_radix(text, 8).ok().filter(|mode| is_octal && *mode <= 0o777) else {
         diagnostics
-            .error(given.span, format!("expected permissions in octal, found `{}`", given.value))
+            .error(permissions.span, format!("expected permissions in octal, found `{}`", permissions.value))
             .help("for example `0660`");
         return None;
     };
     // YAML reads `0o660` without quotes as the decimal 432.
     if mode & 0o600 != 0o600 {
         diagnostics
-            .error(given.span, format!("`{}` keeps the user of the gateway from its socket", given.value))
+            .error(permissions.span, format!("`{}` keeps the user of the gateway from its socket", permissions.value))
             .help("write octal digits without `0o`, for example `0660`");
         return None;
     }
     if mode & 0o002 != 0 {
         diagnostics
-            .warn(given.span, "every user of this host may change limits over this socket")
+            .warn(permissions.span, "every user of this host may change limits over this socket")
             .help("`0660` admits one group");
     }
     Some(mode)

@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::files;
 use crate::sections::tls::files::both_given;
@@ -17,9 +16,7 @@ use crate::yaml::Span;
 const MIN_BYTES: usize = 16;
 
 /// Token for the admin port.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawToken {
     /// Name of the token in the log. Required.
     name: Option<Spanned<String>>,
@@ -32,9 +29,7 @@ pub(crate) struct RawToken {
 }
 
 /// Permission of a token, in ascending order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word(PartialOrd, Ord)]
 pub enum AdminRole {
     /// Reads.
     Read,

@@ -7,11 +7,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Uri};
 use serde::Deserialize;
 
-use crate::de::defaults::{Flag, Or, secs};
-use crate::de::metadata::Metadata;
-use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::Spanned;
-use crate::de::units::Number;
+use crate::de::{Flag, Metadata, Number, Or, PositiveTime, Ranged, Spanned, secs};
 use crate::diagnostics::Diagnostics;
 use crate::sections::add_server;
 use crate::sections::management::keys::RawManagement;
@@ -20,9 +16,7 @@ use crate::sections::management::keys::RawManagement;
 const DEFAULT_PROBABILITY: f64 = 0.1;
 
 /// Traces of requests.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawTracing {
     /// Enables traces. Default {}; without `management.otlp.tracing.endpoint` there are none.
     pub(crate) enabled: Flag<true>,
@@ -33,9 +27,7 @@ pub(crate) struct RawTracing {
 }
 
 /// Formats of trace contexts in header fields.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawPropagation {
     /// Formats that are read and written: `W3C` (`traceparent`), `B3` (`b3`) and `B3_MULTI` (`X-B3-TraceId` and others). Default `W3C`; it wins over the next two.
     #[serde(rename = "type")]
@@ -70,27 +62,21 @@ impl RawPropagation {
 }
 
 /// Sampling of traces that start here.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawSampling {
     /// Share of sampled traces. Default 0.1.
     pub(crate) probability: Option<Ranged<Number, 0, 1>>,
 }
 
 /// Export over OTLP.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawOtlp {
     /// Collector of traces.
     pub(crate) tracing: RawOtlpTracing,
 }
 
 /// Collector of traces, over HTTP with protobuf.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawOtlpTracing {
     /// URL of the collector, such as `http://localhost:4318/v1/traces`. Default: none, and no traces.
     pub(crate) endpoint: Option<Spanned<String>>,
@@ -104,9 +90,7 @@ pub(crate) struct RawOtlpTracing {
 }
 
 /// OpenTelemetry.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawOpenTelemetry {
     /// Attributes of the gateway in traces, by name. Default: none, and `service.name` is `tollgate`.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]

@@ -13,20 +13,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use tollgate_limiter::store::redis::RedisSettings;
 
-use crate::de::defaults::{Flag, Or, millis};
-use crate::de::error::with_help;
-use crate::de::ranged::PositiveTime;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
+use crate::de::{Flag, Or, PositiveTime, Spanned, Subtree, millis, with_help};
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::sections::redis::servers::{FoundServers, RawCluster, RawSentinel};
 #[cfg(test)]
 use crate::sections::redis::tls::RawTlsOrFlag;
 
 /// Store of limits for several gateways: one server by `url` or by `host` and `port`, `cluster` or `sentinel`.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawRedis {
     /// `redis://[user:password@]host[:port][/database]`, `rediss://` with TLS, `redis+unix:///path` for a socket; `valkey` for `redis` means the same. Default: the server at `host` and `port`.
     #[cfg_attr(test, schemars(example = &"redis://127.0.0.1:6379"))]
@@ -74,9 +68,7 @@ pub(crate) struct RawRedis {
 }
 
 /// Version of the Redis protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum RawProtocol {
     /// RESP2.
     Resp2,
@@ -151,8 +143,8 @@ impl TryFrom<String> for KeyPrefix {
     fn try_from(text: String) -> Result<Self, String> {
         let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:/".contains(&byte);
         if text.len() > MAX_KEY_PREFIX || !text.bytes().all(is_safe) {
-            let wanted = format!("`key-prefix` has letters, digits and `-_.:/`, {MAX_KEY_PREFIX} at most");
-            return Err(with_help(&format!("{wanted}, found `{text}`"), "key-prefix: 'prod:'"));
+            let rule = format!("`key-prefix` has letters, digits and `-_.:/`, {MAX_KEY_PREFIX} at most");
+            return Err(with_help(&format!("{rule}, found `{text}`"), "key-prefix: 'prod:'"));
         }
         Ok(Self(text.into()))
     }
@@ -174,7 +166,7 @@ fn database(redis: &RawRedis, servers: &FoundServers, diagnostics: &mut Diagnost
 
 fn resp2(redis: &RawRedis, servers: &FoundServers, diagnostics: &mut Diagnostics) -> Result<bool, Reported> {
     match (redis.protocol, servers) {
-        (Some(protocol), FoundServers::Url(url)) if url.says_protocol => Err(diagnostics
+        (Some(protocol), FoundServers::Url(url)) if url.has_protocol => Err(diagnostics
             .error(protocol.span.key(), "`protocol` is already in `url`")
             .reported_with("remove one of the two")),
         (protocol, _) => Ok(protocol.is_some_and(|protocol| protocol.value == RawProtocol::Resp2)),

@@ -2,24 +2,20 @@
 
 use std::net::Ipv6Addr;
 
-use serde::Deserialize;
 use tollgate_limiter::store::redis::{HostPort, Login, Sentinel};
 
-use crate::de::argument_value::Given;
-use crate::de::spanned::Spanned;
+use crate::de::{Given, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::files;
 use crate::sections::redis::RawRedis;
-use crate::sections::redis::url::{self, Url, everywhere};
+use crate::sections::redis::url::{self, Url, refuse_unspecified};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::tls::files::both_given;
 use crate::yaml::Span;
 
 /// Redis Cluster.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawCluster {
     /// Some of its nodes as `host:port`, a list or a text with commas; the others are discovered. Required.
     #[cfg_attr(test, schemars(example = &["10.0.0.1:6379", "10.0.0.2:6379"]))]
@@ -28,9 +24,7 @@ pub(crate) struct RawCluster {
 }
 
 /// Redis Sentinel.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawSentinel {
     /// Name of the primary in the Sentinels. Required.
     #[cfg_attr(test, schemars(example = &"mymaster"))]
@@ -60,7 +54,7 @@ pub(super) enum FoundServers {
 /// Returns the servers that `raw` names. Reports errors.
 pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Result<FoundServers, Reported> {
     let redis = &raw.value;
-    several(redis, diagnostics)?;
+    report_several_kinds(redis, diagnostics)?;
     match (&redis.sentinel, &redis.cluster, &redis.url) {
         (Some(sentinel), ..) => self::sentinel(sentinel, diagnostics).map(FoundServers::Sentinel),
         (None, Some(cluster), _) => self::cluster(cluster, diagnostics).map(FoundServers::Cluster),
@@ -73,7 +67,7 @@ pub(super) fn find(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> Re
 }
 
 /// Reports servers named in more than one way.
-fn several(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+fn report_several_kinds(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
     let sentinel = redis.sentinel.as_ref().map(|sentinel| ("sentinel", sentinel.span));
     let cluster = redis.cluster.as_ref().map(|cluster| ("cluster", cluster.span));
     let Some((winner, place)) = sentinel.or(cluster) else { return Ok(()) };
@@ -161,11 +155,11 @@ fn nodes(
     nodes.into_iter().collect()
 }
 
-/// Parses `host:port` with an IPv6 address in brackets. `usual` is the port without one. Reports errors.
+/// Parses `host:port` with an IPv6 address in brackets. `default_port` is the port without one. Reports errors.
 fn host_port(
     node: &Spanned<String>,
     of: &str,
-    usual: u16,
+    default_port: u16,
     diagnostics: &mut Diagnostics,
 ) -> Result<HostPort, Reported> {
     let text = node.value.trim();
@@ -183,14 +177,14 @@ fn host_port(
         let help = match text.split_once("://") {
             Some(_) => "nodes have no scheme: TLS is `tls: true`, who logs in `username` and `password`".to_owned(),
             None if text.contains('@') => "who logs in is `username` and `password` beside it".to_owned(),
-            None if !text.is_empty() && !text.contains(':') => format!("`{text}:{usual}`"),
-            None => format!("`10.0.0.1:{usual}`, `[2001:db8::1]:{usual}`"),
+            None if !text.is_empty() && !text.contains(':') => format!("`{text}:{default_port}`"),
+            None => format!("`10.0.0.1:{default_port}`, `[2001:db8::1]:{default_port}`"),
         };
         return Err(diagnostics
             .error(node.span, format!("a node of `{of}` must be `host:port`, found {shown}"))
             .reported_with(help));
     };
-    everywhere(&address.host, node.span, diagnostics)?;
+    refuse_unspecified(&address.host, node.span, diagnostics)?;
     diagnostics.servers.add(&address.host, address.port, node.span);
     Ok(address)
 }

@@ -1,25 +1,20 @@
 //! `redis.tls`, Spring's `ssl`, and the scheme of the URL. All must agree, and no setting is ignored silently.
 
-use serde::Deserialize;
 use tollgate_limiter::store::redis::{Authorities, ClientCertificate, KeyStoreFile, Servers, Tls};
 
-use crate::de;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
-use crate::de::units::parse_flag;
+use crate::de::{self, Spanned, Subtree, parse_flag};
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::sections::non_blank;
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::servers::FoundServers;
 use crate::sections::redis::url::{Transport, Url};
 use crate::sections::tls::bundle::{self, Side};
-use crate::sections::tls::files::{self, Files, KeyPair, Trusted, both_given, non_blank};
+use crate::sections::tls::files::{self, Files, KeyPair, Trusted, both_given};
 use crate::sections::tls::store::StoreFile;
 use crate::yaml::{Node, NodeKind, Span};
 
 /// TLS by files, each in PEM.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawTls {
     /// Trusted CA certificates. Default: the system's trust store.
     #[cfg_attr(test, schemars(example = &"/etc/tollgate/ca.pem"))]
@@ -45,8 +40,7 @@ pub(crate) enum RawTlsOrFlag {
 }
 
 /// Spring's TLS.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawSsl {
     enabled: Option<Spanned<bool>>,
     bundle: Option<Spanned<String>>,
@@ -69,18 +63,18 @@ pub(super) fn settings(redis: &RawRedis, diagnostics: &mut Diagnostics) -> Resul
         (Some(tls), None) => match flag(tls) {
             Some(on) => Ok(on),
             None if matches!(tls.kind, NodeKind::Map(_)) => files(tls, diagnostics),
-            None => misfit(tls, "`ca`, `cert` and `key`", diagnostics),
+            None => report_wrong_type(tls, "`ca`, `cert` and `key`", diagnostics),
         },
         (None, Some(ssl)) => match flag(ssl) {
             Some(on) => Ok(on),
             None if matches!(ssl.kind, NodeKind::Map(_)) => self::ssl(ssl, diagnostics),
-            None => misfit(ssl, "`enabled` and `bundle`", diagnostics),
+            None => report_wrong_type(ssl, "`enabled` and `bundle`", diagnostics),
         },
         (None, None) => Ok(TlsSettings::Nothing),
     }
 }
 
-fn misfit(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
+fn report_wrong_type(node: &Node, keys: &str, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Reported> {
     let message = format!("expected true, false or a map with {keys}, found {}", node.describe());
     Err(diagnostics.error(node.span, message).reported())
 }
@@ -167,7 +161,7 @@ pub(super) fn combine(
         (Transport::Plain, TlsSettings::On(_, at)) if url.is_written => {
             (at, "TLS is enabled here, but `redis.url` begins with redis://", "write `rediss://`")
         }
-        (Transport::Plain, TlsSettings::On(tls, _)) => return Ok((Servers::One(secure(&url)), Some(tls))),
+        (Transport::Plain, TlsSettings::On(tls, _)) => return Ok((Servers::One(with_tls_scheme(&url)), Some(tls))),
         (Transport::Tls, TlsSettings::On(tls, _)) => return Ok((Servers::One(url.text), Some(tls))),
         (Transport::Tls, TlsSettings::Nothing) => return Ok((Servers::One(url.text), Some(Tls::default()))),
         (Transport::Plain | Transport::Socket, TlsSettings::Nothing | TlsSettings::Off(_)) => {
@@ -185,7 +179,7 @@ fn enabled(settings: TlsSettings) -> Option<Tls> {
 }
 
 /// Returns the same URL for TLS.
-fn secure(url: &Url) -> String {
+fn with_tls_scheme(url: &Url) -> String {
     let rest = url.text.split_once("://").map_or(url.text.as_str(), |(_, rest)| rest);
     format!("rediss://{rest}")
 }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::yaml::Span;
 
@@ -14,7 +14,7 @@ pub(super) struct Url {
     pub(super) has_username: bool,
     pub(super) has_password: bool,
     pub(super) database: Option<u32>,
-    pub(super) says_protocol: bool,
+    pub(super) has_protocol: bool,
     /// True if the file has a URL; false if the URL was built from host and port.
     pub(super) is_written: bool,
     pub(super) span: Span,
@@ -160,11 +160,11 @@ fn host(host_port: &str, of: &str, at: Span, diagnostics: &mut Diagnostics) -> R
     let host = host.trim_matches(['[', ']']);
     let port = host_port.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
     diagnostics.servers.add(host, port.unwrap_or(6379), at);
-    everywhere(host, at, diagnostics)
+    refuse_unspecified(host, at, diagnostics)
 }
 
 /// Reports addresses that can only be listened on.
-pub(super) fn everywhere(host: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
+pub(super) fn refuse_unspecified(host: &str, at: Span, diagnostics: &mut Diagnostics) -> Result<(), Reported> {
     if host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified()) {
         return Err(diagnostics
             .error(at, format!("`{host}` is an address to listen on, not one to connect to"))
@@ -179,7 +179,7 @@ fn parameters(query: &str, url: &mut Url, diagnostics: &mut Diagnostics) -> Resu
         query.split('&').filter(|part| !part.is_empty()).map(|part| part.split_once('=').unwrap_or((part, "")))
     {
         match (name, url.transport) {
-            ("protocol", _) if PROTOCOLS.contains(&value) => url.says_protocol = true,
+            ("protocol", _) if PROTOCOLS.contains(&value) => url.has_protocol = true,
             ("protocol", _) => {
                 return Err(diagnostics
                     .error(

@@ -3,25 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use crate::de::defaults::{Flag, Or, secs};
-use crate::de::metadata::Metadata;
-use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
-use crate::de::units::Time;
+use crate::de::{Flag, Metadata, Or, PositiveTime, Ranged, Spanned, Subtree, Time, secs};
 use crate::diagnostics::Diagnostics;
+use crate::sections::non_blank_text;
 use crate::sections::registries::registration::{CheckedRegistry, InstanceKeys, RegisteredInstance, instance};
-use crate::sections::registries::server::{self, RegistryServer, Secret, given};
+use crate::sections::registries::server::{self, RegistryServer, Secret};
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
 use crate::sections::tls::client::Tls;
 
 /// Consul as a registry of `lb://` names.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawConsul {
     /// Enables the registry. Default true if there is a `consul` section.
     enabled: Option<bool>,
@@ -43,9 +35,7 @@ pub(crate) struct RawConsul {
 }
 
 /// Lookup of services in Consul.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawConsulDiscovery {
     /// Enables the lookup.
     enabled: Flag<true>,
@@ -92,9 +82,7 @@ pub(crate) struct RawConsulDiscovery {
 }
 
 /// Heartbeats of the gateway's instance.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawConsulHeartbeat {
     /// Time without a heartbeat after which the check is critical; heartbeats are sent three times as often.
     ttl: Or<PositiveTime, { secs(30) }>,
@@ -149,7 +137,7 @@ fn registered(discovery: &RawConsulDiscovery, diagnostics: &mut Diagnostics) -> 
     let mut instance = instance(keys, diagnostics)?;
     let zone = (discovery.zone_key(), &discovery.instance_zone);
     for (key, text) in [zone, ("group", &discovery.instance_group)] {
-        if let Some(text) = given(text.as_ref()) {
+        if let Some(text) = non_blank_text(text.as_ref()) {
             instance.metadata.insert(key.to_owned(), text.to_owned());
         }
     }
@@ -166,7 +154,7 @@ pub(super) fn check(section: &Spanned<RawConsul>, diagnostics: &mut Diagnostics)
     let server = agent(section, diagnostics)?;
     let tls = server::tls_of_consul(raw.tls.as_ref(), diagnostics)?;
     let token = server::token(&[&discovery.acl_token, &raw.token], "an ACL token", diagnostics);
-    let text = |text: &Option<Spanned<String>>| given(text.as_ref()).map(str::to_owned);
+    let text = |text: &Option<Spanned<String>>| non_blank_text(text.as_ref()).map(str::to_owned);
     let by_service = |map: &BTreeMap<String, Spanned<String>>| {
         map.iter().map(|(name, text)| (name.clone(), text.value.trim().to_owned())).collect()
     };
@@ -193,9 +181,9 @@ pub(super) fn check(section: &Spanned<RawConsul>, diagnostics: &mut Diagnostics)
 /// Returns the agent. Spring also takes `scheme://host` as `host`.
 fn agent(section: &Spanned<RawConsul>, diagnostics: &mut Diagnostics) -> Option<RegistryServer> {
     let raw = &section.value;
-    let host = given(raw.host.as_ref()).unwrap_or("localhost");
+    let host = non_blank_text(raw.host.as_ref()).unwrap_or("localhost");
     let at = raw.host.as_ref().map_or(section.span, |host| host.span);
-    let scheme = given(raw.scheme.as_ref()).unwrap_or("http");
+    let scheme = non_blank_text(raw.scheme.as_ref()).unwrap_or("http");
     if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
         let at = raw.scheme.as_ref().map_or(section.span, |scheme| scheme.span);
         diagnostics.error(at, format!("unknown scheme `{scheme}`")).help("write `http` or `https`");
@@ -204,7 +192,8 @@ fn agent(section: &Spanned<RawConsul>, diagnostics: &mut Diagnostics) -> Option<
     let (scheme, host) = host.split_once("://").unwrap_or((scheme, host));
     let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
     let port = raw.port.map(|port| port.value).unwrap_or_default().get();
-    let path = given(raw.path.as_ref()).map_or(String::new(), |path| format!("/{}", path.trim_start_matches('/')));
+    let path =
+        non_blank_text(raw.path.as_ref()).map_or(String::new(), |path| format!("/{}", path.trim_start_matches('/')));
     let url = Spanned { value: format!("{scheme}://{host}:{port}{path}"), span: at };
     server::check(&url, "consul.host", None, diagnostics)
 }

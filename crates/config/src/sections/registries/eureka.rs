@@ -4,24 +4,18 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use crate::de::defaults::{Flag, Or};
-use crate::de::metadata::Metadata;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
+use crate::de::{Flag, Metadata, Or, Spanned, Subtree};
 use crate::diagnostics::Diagnostics;
+use crate::sections::non_blank_text;
 use crate::sections::registries::registration::{CheckedRegistry, InstanceKeys, RegisteredInstance, instance};
 #[cfg(test)]
 use crate::sections::registries::server::RawEurekaTls;
-use crate::sections::registries::server::{self, RegistryServer, given};
+use crate::sections::registries::server::{self, RegistryServer};
 use crate::sections::tls::client::Tls;
 use crate::yaml::Span;
 
 /// Eureka as a registry of `lb://` names.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawEureka {
     /// Servers, and the fetching of their data.
     client: RawEurekaClient,
@@ -30,9 +24,7 @@ pub(crate) struct RawEureka {
 }
 
 /// Servers, and the fetching of their data.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawEurekaClient {
     /// Enables the registry. Default true if there is a `eureka` section.
     enabled: Option<bool>,
@@ -66,9 +58,7 @@ pub(crate) struct RawEurekaClient {
 }
 
 /// The gateway as an instance.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawEurekaInstance {
     /// Metadata; `zone` is the zone that Spring's `zone-preference` keeps requests in. Default: none.
     metadata_map: Metadata,
@@ -160,7 +150,7 @@ fn registered(raw: &RawEurekaInstance, at: Span, diagnostics: &mut Diagnostics) 
     let mut instance = instance(keys, diagnostics)?;
     let given_paths = [&raw.home_page_url_path, &raw.status_page_url_path, &raw.health_check_url_path];
     for (path, written) in instance.paths.iter_mut().zip(given_paths) {
-        if let Some(written) = given(written.as_ref()) {
+        if let Some(written) = non_blank_text(written.as_ref()) {
             *path = format!("/{}", written.trim_start_matches('/'));
         }
     }
@@ -177,8 +167,8 @@ fn servers(
     section: &Spanned<RawEureka>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Vec<RegistryServer>> {
-    let region = given(raw.region.as_ref()).unwrap_or("us-east-1");
-    let zones = given(raw.availability_zones.get(region)).unwrap_or(DEFAULT_ZONE);
+    let region = non_blank_text(raw.region.as_ref()).unwrap_or("us-east-1");
+    let zones = non_blank_text(raw.availability_zones.get(region)).unwrap_or(DEFAULT_ZONE);
     let mut zones: Vec<&str> = zones.split(',').map(str::trim).filter(|zone| !zone.is_empty()).collect();
     if raw.prefer_same_zone_eureka == Some(false) && zones.len() > 1 {
         zones.rotate_left(1);

@@ -4,24 +4,20 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use tollgate_bounded_file::MAX_SECRET_BYTES;
 
-use crate::de::defaults::{Flag, Or};
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
+use crate::de::{Flag, Or, Spanned, Subtree};
 use crate::diagnostics::Diagnostics;
 use crate::sections::files;
+use crate::sections::non_blank_text;
 use crate::sections::registries::registration::CheckedRegistry;
-use crate::sections::registries::server::{self, RegistryServer, Secret, given};
+use crate::sections::registries::server::{self, RegistryServer, Secret};
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
 use crate::sections::tls::client::{Tls, trusting};
 
 /// The API server of a Kubernetes cluster as a registry of `lb://` names, by EndpointSlices.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawKubernetes {
     /// Enables the registry. Default true if there is a `kubernetes` section.
     enabled: Option<bool>,
@@ -32,9 +28,7 @@ pub(crate) struct RawKubernetes {
 }
 
 /// Access to the API server.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawKubernetesClient {
     /// URL of the API server. Default: that of the cluster in which the gateway runs.
     master_url: Option<Spanned<String>>,
@@ -54,9 +48,7 @@ pub(crate) struct RawKubernetesClient {
 }
 
 /// Lookup of services in Kubernetes.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawKubernetesDiscovery {
     /// Enables the lookup.
     enabled: Flag<true>,
@@ -122,7 +114,7 @@ pub(super) fn check(
         return None;
     }
     let server = api_server(section, env, diagnostics)?;
-    let file = given(client.oauth_token_file.as_ref()).map(PathBuf::from);
+    let file = non_blank_text(client.oauth_token_file.as_ref()).map(PathBuf::from);
     let account = PathBuf::from(format!("{ACCOUNT}/token"));
     let token = match server::token(&[&client.oauth_token], "a bearer token", diagnostics) {
         Some(token) => Some(KubernetesToken::Text(token)),
@@ -141,7 +133,7 @@ pub(super) fn check(
         token,
         namespaces: names,
         labels: discovery.service_labels.iter().map(|(name, text)| (name.clone(), text.value.clone())).collect(),
-        port_name: given(discovery.primary_port_name.as_ref()).map(str::to_owned),
+        port_name: non_blank_text(discovery.primary_port_name.as_ref()).map(str::to_owned),
         secure_ports: discovery.known_secure_ports.clone().unwrap_or_else(|| vec![443, 8443]),
         not_ready: discovery.include_not_ready_addresses.get(),
     };
@@ -182,11 +174,12 @@ fn namespaces(
         return vec![String::new()];
     }
     let mut names: Vec<String> =
-        discovery.namespaces.iter().filter_map(|name| given(Some(name)).map(str::to_owned)).collect();
+        discovery.namespaces.iter().filter_map(|name| non_blank_text(Some(name)).map(str::to_owned)).collect();
     names.sort_unstable();
     names.dedup();
     if names.is_empty() {
-        let configured_name = given(discovery.namespace.as_ref()).or_else(|| given(client.namespace.as_ref()));
+        let configured_name =
+            non_blank_text(discovery.namespace.as_ref()).or_else(|| non_blank_text(client.namespace.as_ref()));
         let of_pod = || namespace_of_pod(client, diagnostics);
         let name = configured_name.map(str::to_owned).or_else(of_pod).map(|name| name.trim().to_owned());
         names.push(name.filter(|name| !name.is_empty()).unwrap_or_else(|| "default".to_owned()));
@@ -196,7 +189,7 @@ fn namespaces(
 
 /// Returns the namespace of the pod in which the gateway runs; `None` outside of a cluster. Reports a file that cannot be read.
 fn namespace_of_pod(client: &RawKubernetesClient, diagnostics: &mut Diagnostics) -> Option<String> {
-    let file = client.service_account_namespace_path.as_ref().filter(|file| given(Some(file)).is_some());
+    let file = client.service_account_namespace_path.as_ref().filter(|file| non_blank_text(Some(file)).is_some());
     let path = file.map_or_else(|| format!("{ACCOUNT}/namespace"), |file| file.value.trim().to_owned());
     let error = match tollgate_bounded_file::read_text(Path::new(&path), MAX_SECRET_BYTES) {
         Ok(name) => return Some(name),
@@ -216,10 +209,10 @@ fn is_name(text: &str) -> bool {
 fn tls(client: &RawKubernetesClient, server: &RegistryServer, diagnostics: &mut Diagnostics) -> Option<Tls> {
     let account = format!("{ACCOUNT}/ca.crt");
     let at = client.ca_cert_file.as_ref().map_or(crate::yaml::Span::ROOT, |file| file.span);
-    if client.tls.is_some() && given(client.ca_cert_file.as_ref()).is_some() {
+    if client.tls.is_some() && non_blank_text(client.ca_cert_file.as_ref()).is_some() {
         diagnostics.mistake(at.key(), "this has no effect beside `tls`").help("name the file in `tls.ca`");
     }
-    match given(client.ca_cert_file.as_ref()) {
+    match non_blank_text(client.ca_cert_file.as_ref()) {
         _ if client.tls.is_some() || server.scheme == crate::sections::upstreams::endpoints::Scheme::Http => {
             server::tls(client.tls.as_ref(), diagnostics)
         }

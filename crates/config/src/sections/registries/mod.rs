@@ -7,7 +7,7 @@ pub(crate) mod nacos;
 pub(crate) mod registration;
 pub(crate) mod server;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 use crate::sections::registries::consul::{Consul, RawConsul};
 use crate::sections::registries::eureka::{Eureka, RawEureka};

@@ -2,26 +2,18 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use crate::de::defaults::{Or, secs};
-use crate::de::metadata::Metadata;
-use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
-use crate::de::units::Number;
+use crate::de::{Metadata, Number, Or, PositiveTime, Ranged, Spanned, Subtree, secs};
 use crate::diagnostics::Diagnostics;
+use crate::sections::non_blank_text;
 use crate::sections::registries::registration::{CheckedRegistry, InstanceKeys, RegisteredInstance, instance};
-use crate::sections::registries::server::{self, RegistryServer, Secret, given};
+use crate::sections::registries::server::{self, RegistryServer, Secret};
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
 use crate::sections::tls::client::Tls;
 use crate::sections::upstreams::endpoints::Scheme;
 
 /// Nacos as a registry of `lb://` names, by its HTTP API.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawNacos {
     /// Comma-separated addresses of servers, `host:port`. Default `localhost:8848`.
     server_addr: Option<Spanned<String>>,
@@ -34,9 +26,7 @@ pub(crate) struct RawNacos {
 }
 
 /// Lookup of services in Nacos.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawNacosDiscovery {
     /// Enables the registry. Default true if there is a `nacos` section.
     enabled: Option<bool>,
@@ -108,12 +98,12 @@ pub(super) fn check(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) 
     if discovery.enabled == Some(false) {
         return None;
     }
-    let (username, password) = match given(discovery.username.as_ref()) {
+    let (username, password) = match non_blank_text(discovery.username.as_ref()) {
         Some(username) => (Some(username), &discovery.password),
-        None => (given(raw.username.as_ref()), &raw.password),
+        None => (non_blank_text(raw.username.as_ref()), &raw.password),
     };
     let password = password.as_ref().map(|password| password.value.clone()).unwrap_or_default();
-    let text = |text: &Option<Spanned<String>>| given(text.as_ref()).unwrap_or_default().to_owned();
+    let text = |text: &Option<Spanned<String>>| non_blank_text(text.as_ref()).unwrap_or_default().to_owned();
     let namespace = text(&discovery.namespace);
     let group = text(&discovery.group);
     let nacos = Nacos {
@@ -151,7 +141,7 @@ fn registered(discovery: &RawNacosDiscovery, diagnostics: &mut Diagnostics) -> O
     if let Some(weight) = &discovery.weight {
         instance.weight = weight.get().to_string();
     }
-    if let Some(cluster) = given(discovery.cluster_name.as_ref()) {
+    if let Some(cluster) = non_blank_text(discovery.cluster_name.as_ref()) {
         instance.cluster = cluster.to_owned();
     }
     Some(instance)
@@ -159,11 +149,14 @@ fn registered(discovery: &RawNacosDiscovery, diagnostics: &mut Diagnostics) -> O
 
 fn servers(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
     let (raw, discovery) = (&section.value, &section.value.discovery);
-    let set = [&discovery.server_addr, &raw.server_addr].into_iter().flatten().find(|set| given(Some(set)).is_some());
+    let server_list = [&discovery.server_addr, &raw.server_addr]
+        .into_iter()
+        .flatten()
+        .find(|list| non_blank_text(Some(list)).is_some());
     let default = Spanned { value: "localhost:8848".to_owned(), span: section.span };
-    let context = given(discovery.context_path.as_ref()).unwrap_or("nacos").trim_matches('/');
+    let context = non_blank_text(discovery.context_path.as_ref()).unwrap_or("nacos").trim_matches('/');
     let mut servers = Vec::new();
-    for url in server::listed(set.unwrap_or(&default)) {
+    for url in server::listed(server_list.unwrap_or(&default)) {
         let mut server = server::check(&url, "nacos.discovery.server-addr", Some(8848), diagnostics)?;
         if discovery.secure == Some(true) && !url.value.contains("://") {
             server.scheme = Scheme::Https;

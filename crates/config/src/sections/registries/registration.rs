@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::de::metadata::Metadata;
-use crate::de::spanned::Spanned;
+use crate::de::{Metadata, Spanned};
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::server::given;
+use crate::sections::non_blank_text;
 use crate::yaml::Span;
 
 /// A section of a registry after its check.
@@ -74,7 +73,7 @@ pub(super) struct InstanceKeys<'k> {
 
 /// Checks the settings of an instance. Reports errors.
 pub(super) fn instance(keys: InstanceKeys<'_>, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
-    let Some(name) = given(keys.name) else {
+    let Some(name) = non_blank_text(keys.name) else {
         diagnostics
             .mistake(keys.at, "the gateway is not registered: a registration needs the name of a service")
             .help(format!("set `{}`, or `spring.application.name` in a Spring file", keys.name_key));
@@ -101,8 +100,8 @@ pub(super) fn instance(keys: InstanceKeys<'_>, diagnostics: &mut Diagnostics) ->
     }
     Some(RegisteredInstance {
         name: name.to_owned(),
-        id: given(keys.id).map(str::to_owned),
-        host: given(keys.host).map(str::to_owned),
+        id: non_blank_text(keys.id).map(str::to_owned),
+        host: non_blank_text(keys.host).map(str::to_owned),
         port: keys.port,
         metadata: keys.metadata.iter().map(|(name, value)| (name.clone(), value.value.clone())).collect(),
         management_port: None,

@@ -3,13 +3,10 @@
 use std::fmt;
 
 use http::Uri;
-use serde::Deserialize;
 
-use crate::de;
-use crate::de::argument_value::Given;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
+use crate::de::{self, Given, Spanned, Subtree};
 use crate::diagnostics::Diagnostics;
+use crate::sections::non_blank_text;
 use crate::sections::tls::client::{self, RawClientTls, Tls};
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::yaml::key::canonical;
@@ -132,7 +129,7 @@ pub(super) fn listed(list: &Spanned<String>) -> impl Iterator<Item = Spanned<Str
 
 /// Checks a token of which `keys` has the first that is not empty. Reports other characters than a header can have.
 pub(super) fn token(keys: &[&Option<Spanned<String>>], name: &str, diagnostics: &mut Diagnostics) -> Option<Secret> {
-    let key = keys.iter().filter_map(|key| key.as_ref()).find(|key| given(Some(key)).is_some())?;
+    let key = keys.iter().filter_map(|key| key.as_ref()).find(|key| non_blank_text(Some(key)).is_some())?;
     let token = key.value.trim();
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         diagnostics.error(key.span, format!("{name} has visible ASCII characters only"));
@@ -140,15 +137,8 @@ pub(super) fn token(keys: &[&Option<Spanned<String>>], name: &str, diagnostics: 
     Some(Secret(token.to_owned()))
 }
 
-/// Returns the text of a value that is not empty: `${CONSUL_TOKEN:}` is empty in an environment without it.
-pub(super) fn given(text: Option<&Spanned<String>>) -> Option<&str> {
-    text.map(|text| text.value.trim()).filter(|text| !text.is_empty())
-}
-
 /// TLS to a Eureka server.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(super) struct RawEurekaTls {
     /// Enables these settings. Default true; in a Spring file, stores need `enabled: true`.
     #[cfg_attr(test, schemars(with = "Option<bool>"))]

@@ -7,10 +7,7 @@ use serde::Deserialize;
 use tollgate_filters::circuit_breaker::{OpenWait, Rules, WindowSize};
 use tollgate_filters::fault::FaultSet;
 
-use crate::de::defaults::{Flag, Or, Word, secs};
-use crate::de::ranged::{PositiveTime, Ranged, UNBOUNDED};
-use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::units::{Number, Time, described_by};
+use crate::de::{Flag, NodeRef, Number, Or, PositiveTime, Ranged, Spanned, Time, UNBOUNDED, Word, described_by, secs};
 use crate::diagnostics::Diagnostics;
 use crate::sections::resilience::inherit::Based;
 
@@ -33,9 +30,7 @@ described_by! {
 }
 
 /// Breakers by name.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawBreakers {
     /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
     pub(crate) configs: BTreeMap<String, Spanned<RawBreaker>>,
@@ -47,9 +42,7 @@ pub(crate) struct RawBreakers {
 }
 
 /// One breaker.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub(crate) struct RawBreaker {
     /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
     pub(crate) base_config: Option<Spanned<String>>,
@@ -93,7 +86,7 @@ pub(crate) struct RawBreaker {
 
 impl RawBreaker {
     /// Returns the number of Java exceptions that it names.
-    pub(super) fn classes(&self) -> usize {
+    pub(super) fn exception_count(&self) -> usize {
         [&self.record_exceptions, &self.ignore_exceptions].into_iter().flatten().map(Vec::len).sum()
     }
 }
@@ -123,7 +116,7 @@ const MULTIPLIER: f64 = 1.5;
 
 /// Checks `raw` and fills in defaults.
 pub(super) fn check(raw: &RawBreaker, diagnostics: &mut Diagnostics) -> Checked {
-    refuse(raw, diagnostics);
+    report_unsupported(raw, diagnostics);
     let default = Rules::default();
     let size = count(raw.sliding_window_size);
     let rules = Rules {
@@ -183,7 +176,7 @@ fn percent(number: Option<Spanned<Threshold>>, default: f64, diagnostics: &mut D
 }
 
 /// Reports settings that need Java.
-fn refuse(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
+fn report_unsupported(raw: &RawBreaker, diagnostics: &mut Diagnostics) {
     for (node, name) in [
         (raw.record_failure_predicate, "record-failure-predicate"),
         (raw.record_result_predicate, "record-result-predicate"),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
 
 /// Settings of one name, possibly based on those of another.
@@ -26,7 +26,7 @@ pub(super) fn resolved<T: Based, C>(
     for name in configs.keys().chain(instances.keys()) {
         let merged = match instances.get(name) {
             Some(instance) => match instance.value.base() {
-                Some(base) => instance.value.clone().over(named(base, configs, diagnostics)),
+                Some(base) => instance.value.clone().over(base_config(base, configs, diagnostics)),
                 None if configs.contains_key(name) => {
                     instance.value.clone().over(inherited(name, configs, diagnostics))
                 }
@@ -40,13 +40,17 @@ pub(super) fn resolved<T: Based, C>(
 }
 
 /// Returns the entry of `configs` that a `baseConfig` names.
-fn named<T: Based>(base: &Spanned<String>, configs: &BTreeMap<String, Spanned<T>>, diagnostics: &mut Diagnostics) -> T {
+fn base_config<T: Based>(
+    base: &Spanned<String>,
+    configs: &BTreeMap<String, Spanned<T>>,
+    diagnostics: &mut Diagnostics,
+) -> T {
     if !configs.contains_key(&base.value) {
-        let known: Vec<&str> = configs.keys().map(String::as_str).collect();
+        let config_names: Vec<&str> = configs.keys().map(String::as_str).collect();
         let help = diagnostics.error(base.span, format!("`configs` has no `{}`", base.value));
-        match known.is_empty() {
+        match config_names.is_empty() {
             true => help.help("write it beside `instances`"),
-            false => help.suggest(&base.value, &known),
+            false => help.suggest(&base.value, &config_names),
         }
     }
     inherited(&base.value, configs, diagnostics)
@@ -62,7 +66,7 @@ pub(super) fn inherited<T: Based>(
     let (mut merged, mut seen) = (at.value.clone(), BTreeSet::from([name]));
     while let Some(base) = at.value.base() {
         let Some(next) = configs.get(&base.value) else {
-            named::<T>(base, configs, diagnostics);
+            base_config::<T>(base, configs, diagnostics);
             break;
         };
         if !seen.insert(&base.value) {

@@ -9,20 +9,14 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use crate::de::defaults::{Flag, Or, secs};
-use crate::de::ranged::PositiveTime;
-use crate::de::spanned::Spanned;
+use crate::de::{Flag, Or, PositiveTime, Spanned, secs};
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::sections::resilience::breaker::{Checked, RawBreakers};
 use crate::sections::resilience::inherit::{Based, inherited, resolved};
 use crate::yaml::Span;
 
 /// Circuit breakers and time limiters.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawResilience {
     /// Circuit breakers of `CircuitBreaker` filters.
     pub(crate) circuitbreaker: RawBreakers,
@@ -64,9 +58,12 @@ impl Resilience {
         }
         let breakers = &raw.circuitbreaker;
         let (none, mut configs) = (BTreeMap::new(), &breakers.configs);
-        if let Some(config) = configs.values().find(|config| config.classes() > MAX_CLASSES) {
+        if let Some(config) = configs.values().find(|config| config.exception_count() > MAX_CLASSES) {
             diagnostics
-                .error(config.span.key(), format!("{} exceptions, of which each instance has a copy", config.classes()))
+                .error(
+                    config.span.key(),
+                    format!("{} exceptions, of which each instance has a copy", config.exception_count()),
+                )
                 .help("an entry of `configs` names at most 100");
             configs = &none;
         }
@@ -114,9 +111,7 @@ impl Resilience {
 }
 
 /// Time limits by the name of the breaker.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawTimeLimiters {
     /// Named settings that instances are based on; `default` applies to breakers without settings. Default: none.
     pub(crate) configs: BTreeMap<String, Spanned<RawTimeLimiter>>,
@@ -125,9 +120,7 @@ pub(crate) struct RawTimeLimiters {
 }
 
 /// One time limit.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub(crate) struct RawTimeLimiter {
     /// Entry of `configs` with the values that are absent here. Default: the entry with the breaker's name, else `default`.
     pub(crate) base_config: Option<Spanned<String>>,

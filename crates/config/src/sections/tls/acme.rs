@@ -4,22 +4,19 @@ use std::path::PathBuf;
 
 use http::Uri;
 use rustls::pki_types::DnsName;
-use serde::Deserialize;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::sections::add_server;
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
+use crate::sections::{add_server, non_blank_text};
 use crate::yaml::Span;
 
 /// Directory of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 /// Certificates from an ACME server. Using it agrees to the server's terms of service.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone)]
 pub(crate) struct RawAcme {
     /// Names of the sites; each gets a certificate of its own. Required.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
@@ -78,23 +75,26 @@ pub(crate) fn check(raw: &RawAcme, at: Span, uses_http: bool, diagnostics: &mut 
     if domains.is_empty() {
         return Err(diagnostics.error(at, "`domains` is required").reported_with("`domains: [shop.example]`"));
     }
-    let given = |text: &Option<Spanned<String>>| {
-        text.as_ref().map(|text| text.value.trim().to_owned()).filter(|text| !text.is_empty())
-    };
-    let Some(storage) = given(&raw.storage) else {
+    let Some(storage) = non_blank_text(raw.storage.as_ref()) else {
         return Err(diagnostics
             .error(at, "`storage` is required: certificates must outlive the process")
             .reported_with("`storage: /var/lib/tollgate/acme`, on a volume in a container"));
     };
-    let directory = given(&raw.directory).unwrap_or_else(|| LETS_ENCRYPT.to_owned());
+    let directory = non_blank_text(raw.directory.as_ref()).unwrap_or(LETS_ENCRYPT);
     let uri = directory.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
     if let Some(uri) = &uri {
-        add_server(uri, raw.directory.as_ref().map_or(at, |given| given.span), diagnostics);
+        add_server(uri, raw.directory.as_ref().map_or(at, |url| url.span), diagnostics);
     }
-    if let (Some(given), None) = (&raw.directory, uri) {
+    if let (Some(url), None) = (&raw.directory, uri) {
         return Err(diagnostics
-            .error(given.span, format!("`{}` is no https:// URL", given.value))
+            .error(url.span, format!("`{}` is no https:// URL", url.value))
             .reported_with(format!("such as `{LETS_ENCRYPT}`")));
     }
-    Ok(Acme { domains, storage: storage.into(), email: given(&raw.email), directory, uses_http })
+    Ok(Acme {
+        domains,
+        storage: storage.into(),
+        email: non_blank_text(raw.email.as_ref()).map(str::to_owned),
+        directory: directory.to_owned(),
+        uses_http,
+    })
 }

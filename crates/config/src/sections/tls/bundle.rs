@@ -1,10 +1,9 @@
 //! SSL bundles of Spring (`spring.ssl.bundle`): certificates and keys by name, in PEM or in stores.
 
-use crate::de::canonical;
-use crate::de::spanned::Spanned;
+use crate::de::{Spanned, canonical};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::tls::files::{Files, Names};
-use crate::spec::definition::{Arg, flatten};
+use crate::spec::{Arg, flatten};
 use crate::yaml::{Node, NodeKind, Span};
 
 /// A bundle.
@@ -80,7 +79,7 @@ pub(crate) fn find(
     side: Side,
     diagnostics: &mut Diagnostics,
 ) -> Result<Bundle, Reported> {
-    let (kind, node) = named(name, bundles, diagnostics)?;
+    let (kind, node) = bundle_node(name, bundles, diagnostics)?;
     let mut files = Files { names: NAMES, bundle: Some(name.clone()), ..Files::default() };
     let mut options = Vec::new();
     flatten("", node, &mut options);
@@ -117,18 +116,18 @@ fn report_unsupported(option: &Arg, bundle: &str, (kind, side): (&Kind, Side), d
 }
 
 /// Returns the node of the bundle `name`. Reports an error if there is none.
-fn named<'n>(
+fn bundle_node<'n>(
     name: &Spanned<String>,
     bundles: Option<&'n Node>,
     diagnostics: &mut Diagnostics,
 ) -> Result<(&'static Kind, &'n Node), Reported> {
-    let wanted = name.value.trim();
+    let bundle_name = name.value.trim();
     let of_kind = |kind: &Kind| bundles.and_then(|bundles| bundles.get(kind.name));
-    let mut bundles_of_name = KINDS.iter().filter_map(|kind| Some((kind, of_kind(kind)?.get(wanted)?)));
+    let mut bundles_of_name = KINDS.iter().filter_map(|kind| Some((kind, of_kind(kind)?.get(bundle_name)?)));
     match (bundles_of_name.next(), bundles_of_name.next()) {
         (Some(bundle), None) => return Ok(bundle),
         (Some(_), Some(_)) => {
-            let text = format!("the SSL bundle `{wanted}` is given twice: below `pem` and below `jks`");
+            let text = format!("the SSL bundle `{bundle_name}` is given twice: below `pem` and below `jks`");
             return Err(diagnostics.error(name.span, text).reported_with("rename one of the two"));
         }
         (None, _) => {}
@@ -142,10 +141,10 @@ fn named<'n>(
         .flatten()
         .collect();
     let help = match names.is_empty() {
-        true => format!("`spring.ssl.bundle.pem.{wanted}` says where its certificates are"),
-        false => diagnostics.suggest(wanted, &names),
+        true => format!("`spring.ssl.bundle.pem.{bundle_name}` says where its certificates are"),
+        false => diagnostics.suggest(bundle_name, &names),
     };
-    Err(diagnostics.error(name.span, format!("there is no SSL bundle `{wanted}`")).reported_with(help))
+    Err(diagnostics.error(name.span, format!("there is no SSL bundle `{bundle_name}`")).reported_with(help))
 }
 
 /// Returns the enabled versions of TLS: a list, or names on one line.

@@ -3,22 +3,18 @@
 use std::fmt;
 
 use rustls::pki_types::ServerName;
-use serde::Deserialize;
 
-use crate::de;
-use crate::de::spanned::{NodeRef, Spanned};
+use crate::de::{self, NodeRef, Spanned};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
-use crate::sections::no_effect;
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
-use crate::sections::tls::files::{self, Files, non_blank};
+use crate::sections::tls::files::{self, Files};
 use crate::sections::tls::store::Store;
+use crate::sections::{no_effect, non_blank};
 use crate::yaml::{Node, Span};
 
 /// TLS by files in PEM, or by stores in PKCS#12.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawClientTls {
     /// Trusted CA certificates, or certificates of the upstreams themselves. Default: the system's trust store.
     ca: Option<Spanned<String>>,

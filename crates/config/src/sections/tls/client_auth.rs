@@ -6,16 +6,14 @@ use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
-use serde::Deserialize;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::sections::tls::files::{Files, non_blank};
+use crate::sections::non_blank;
+use crate::sections::tls::files::Files;
 
 /// Use of client certificates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum RawClientAuth {
     /// Not requested.
     None,
@@ -26,9 +24,7 @@ pub(crate) enum RawClientAuth {
 }
 
 /// Fields that tell upstreams of a client's certificate.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub enum ForwardClientCert {
     /// None. YAML 1.1 reads `off` as false.
     #[default]

@@ -1,27 +1,19 @@
 //! Spring's `httpclient.ssl`.
 
-use serde::Deserialize;
-
-use crate::de;
-use crate::de::defaults::{Or, secs};
-use crate::de::ranged::PositiveTime;
-use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::subtree::Subtree;
-use crate::de::units::Time;
+use crate::de::{self, NodeRef, Or, PositiveTime, Spanned, Subtree, Time, secs};
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::sections::no_effect;
 use crate::sections::tls::bundle::{self, Side};
 use crate::sections::tls::client::{self, OF_CONTENTS, Tls, Trust, identity, report_unverified};
-use crate::sections::tls::files::{self, Files, both_given, non_blank};
+use crate::sections::tls::files::{self, Files, both_given};
 use crate::sections::tls::store::Store;
+use crate::sections::{no_effect, non_blank};
 use crate::yaml::Node;
 
 /// Timeout for the TLS handshake with an upstream.
 pub(crate) type HandshakeTimeout = Or<PositiveTime, { secs(10) }>;
 
 /// Spring's TLS to upstreams.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawClientSsl {
     use_insecure_trust_manager: Option<Spanned<bool>>,
     trusted_x509_certificates: Option<Spanned<Vec<Spanned<String>>>>,

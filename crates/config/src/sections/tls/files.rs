@@ -10,8 +10,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, RootCertStore};
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::sections::non_blank;
 use crate::sections::tls::pem::{self, PemFile};
 use crate::sections::tls::store::{Store, StoreFile};
 use crate::yaml::Span;
@@ -106,11 +107,6 @@ impl Files {
             }
         }
     }
-}
-
-/// Returns the text unless it is blank, as `${UPSTREAM_CA:}` in an environment without it.
-pub(crate) fn non_blank(text: Option<&Spanned<String>>) -> Option<&Spanned<String>> {
-    text.filter(|text| !text.value.trim().is_empty())
 }
 
 /// Reports two keys of which only one may be given.

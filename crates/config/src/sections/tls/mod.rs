@@ -12,7 +12,6 @@ pub(crate) mod files;
 mod identities;
 mod pem;
 pub(crate) mod server;
-mod sni;
 pub(crate) mod store;
 #[cfg(test)]
 mod tests;

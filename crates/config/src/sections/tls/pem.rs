@@ -6,7 +6,7 @@ use rustls::pki_types::pem::{Error, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tollgate_bounded_file::MAX_CERTIFICATE_BYTES;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Missing, Reported, Section};
 use crate::sections::files;
 use crate::yaml::Span;

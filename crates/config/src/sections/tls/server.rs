@@ -6,28 +6,23 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::CertificateDer;
 use rustls::server::ResolvesServerCert;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
-use serde::Deserialize;
 
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
-use crate::de::{self, canonical};
+use crate::de::{self, Spanned, Subtree, canonical};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
+use crate::sections::non_blank;
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
 use crate::sections::tls::acme::Acme;
 use crate::sections::tls::bundle::{self, Bundle, Side};
 use crate::sections::tls::challenges::ACME_TLS;
 use crate::sections::tls::client_auth::{ForwardClientCert, RawClientAuth, verifier};
-use crate::sections::tls::files::{Files, Names, non_blank};
-use crate::sections::tls::identities::Identities;
-use crate::sections::tls::sni::{RawCertificate, RawServerName, Sources};
+use crate::sections::tls::files::{Files, Names};
+use crate::sections::tls::identities::{Identities, RawCertificate, RawServerName, Sources};
 use crate::sections::tls::store::Store;
 use crate::yaml::{Node, Span};
 
 /// TLS with clients. A reload reads its files again.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawServerSsl {
     /// Enables TLS. Default true if the section is there.
     enabled: Option<bool>,

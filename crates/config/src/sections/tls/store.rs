@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use tollgate_key_store::{Identity, KeyStoreError};
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::files;
-use crate::sections::tls::files::non_blank;
+use crate::sections::non_blank;
 use crate::sections::tls::pem;
 use crate::yaml::Span;
 

@@ -1,19 +1,15 @@
 //! `upstreams.NAME.balance` and `.hash-by`: load balancing.
 
-use serde::Deserialize;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_routing::Predicate;
 
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
+use crate::de::{Spanned, Subtree};
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 use crate::yaml::Span;
 
 /// Load balancing.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
+#[word]
 pub(crate) enum RawBalance {
     /// Two random endpoints; the one with fewer in-flight requests for its weight.
     LeastRequest,

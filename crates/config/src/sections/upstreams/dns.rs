@@ -4,12 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::Deserialize;
 
-use crate::de::argument_value::Given;
-use crate::de::defaults::{Or, Word, secs};
-use crate::de::error::with_help;
-use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::spanned::Spanned;
-use crate::de::units::read_by;
+use crate::de::{Given, Or, PositiveTime, Ranged, Spanned, Word, read_by, secs, with_help};
 use crate::diagnostics::{Diagnostics, Reported};
 #[cfg(test)]
 use crate::sections::scalars::StringOrList;
@@ -17,9 +12,7 @@ use crate::sections::upstreams::endpoints::Scheme;
 use crate::yaml::Span;
 
 /// DNS name that resolves to endpoints.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, PartialEq, Eq)]
 pub struct DnsQuery {
     /// Name, such as `orders.internal`, or `_http._tcp.orders.internal` for `SRV`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
@@ -58,9 +51,7 @@ pub enum Records {
 }
 
 /// DNS servers for `upstreams.NAME.dns`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, PartialEq, Eq)]
 pub struct Dns {
     /// Address of a DNS server, `10.0.0.2` or `10.0.0.2:53`, or a list of them. Default: the servers in `/etc/resolv.conf`.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]

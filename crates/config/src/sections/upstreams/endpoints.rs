@@ -6,16 +6,12 @@ use std::fmt;
 use http::Uri;
 use serde::Deserialize;
 
-use crate::de::defaults::Or;
-use crate::de::ranged::Ranged;
-use crate::de::spanned::Spanned;
+use crate::de::{Or, Ranged, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::yaml::Span;
 
 /// Endpoint of an upstream.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawEndpoint {
     /// `http://host:port` or `https://host:port`.
     uri: Option<Spanned<String>>,
@@ -70,9 +66,7 @@ pub struct EndpointAddress {
 }
 
 /// Scheme of an HTTP server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default, Hash, PartialOrd, Ord)]
 pub enum Scheme {
     /// `http` and `ws`: without TLS.
     #[default]
@@ -95,12 +89,12 @@ pub(super) fn check(
             .reported_with("write `endpoints: [\"http://host:port\"]`"));
     }
     let mut endpoints: Vec<ListedEndpoint> = Vec::with_capacity(list.len());
-    let mut known = HashSet::new();
+    let mut addresses = HashSet::new();
     let mut result = Ok(());
     for entry in &list.value {
         match one_endpoint(entry, diagnostics) {
             Err(reported) => result = Err(reported),
-            Ok((endpoint, at)) if !known.insert(endpoint.address.clone()) => {
+            Ok((endpoint, at)) if !addresses.insert(endpoint.address.clone()) => {
                 diagnostics
                     .mistake(at, format!("duplicate endpoint `{}`", endpoint.address))
                     .help("remove it; `weight: 2` doubles its share");

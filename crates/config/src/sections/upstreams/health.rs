@@ -6,20 +6,14 @@ use std::ops::RangeInclusive;
 use http::StatusCode;
 use http::header::HeaderValue;
 use http::uri::PathAndQuery;
-use serde::Deserialize;
 
-use crate::de::defaults::{Flag, Or, secs};
-use crate::de::error::with_help;
-use crate::de::ranged::{PositiveTime, Ranged};
-use crate::de::units::read_by;
+use crate::de::{Flag, Or, PositiveTime, Ranged, read_by, secs, with_help};
 #[cfg(test)]
 use crate::sections::scalars::Scalar;
-use crate::spec::argument_types::Status;
+use crate::spec::Status;
 
 /// Active health checks.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, PartialEq, Eq)]
 pub struct HealthCheck {
     /// Path of the check. Default `/`.
     #[cfg_attr(test, schemars(with = "Option<String>"))]
@@ -98,9 +92,7 @@ impl Statuses {
 }
 
 /// Ejection of endpoints that fail requests: connection errors, timeouts, incomplete responses, or a status of `status`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section(Clone, PartialEq, Eq)]
 pub struct Ejection {
     /// Enables ejection.
     pub enabled: Flag<true>,

@@ -15,11 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Deserialize;
-
-use crate::de::ranged::PositiveTime;
-use crate::de::spanned::Spanned;
-use crate::de::subtree::Subtree;
+use crate::de::{PositiveTime, Spanned, Subtree};
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 #[cfg(test)]
@@ -35,9 +31,7 @@ use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
 use crate::yaml::Span;
 
 /// Upstream of `lb://NAME`: one or several equal servers.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawUpstream {
     /// Endpoints: `http://host:port`, or `uri` with `weight` and `priority`. Either these or `dns`.
     #[cfg_attr(test, schemars(with = "Vec<RawEndpointEntry>"))]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::de::spanned::Spanned;
+use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Missing, Section, Severity, quoted};
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::sections::upstreams::{Registries, Upstream, UpstreamsByName};

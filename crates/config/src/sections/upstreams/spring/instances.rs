@@ -2,9 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use crate::de::defaults::Or;
-use crate::de::ranged::Ranged;
-use crate::de::spanned::Spanned;
+use crate::de::{Or, Ranged, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::discovered::ServiceSettings;
 use crate::sections::upstreams::endpoints::{ListedEndpoint, endpoint};

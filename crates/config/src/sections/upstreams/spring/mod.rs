@@ -5,14 +5,7 @@ pub(super) mod instances;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
-
-use crate::de::canonical;
-use crate::de::defaults::{Flag, Or, Word, secs};
-use crate::de::metadata::Metadata;
-use crate::de::ranged::PositiveTime;
-use crate::de::spanned::{NodeRef, Spanned};
-use crate::de::subtree::Subtree;
+use crate::de::{Flag, Metadata, NodeRef, Or, PositiveTime, Spanned, Subtree, Word, canonical, secs};
 use crate::diagnostics::{Diagnostics, Missing, Section};
 use crate::sections::upstreams::balance::Balance;
 use crate::sections::upstreams::discovered::Discovered;
@@ -23,9 +16,7 @@ use crate::spring::likely_registry;
 use crate::yaml::{Node, NodeKind};
 
 /// Requests without a healthy endpoint.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawLoadBalancer {
     /// Answers them with 404 instead of 503.
     pub(crate) use404: Flag<false>,
@@ -44,9 +35,7 @@ pub(crate) struct RawLoadBalancer {
 }
 
 /// Services that prefer a zone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, serde::Serialize))]
-#[serde(rename_all = "kebab-case")]
+#[word(Default)]
 pub(super) enum ZoneScope {
     /// All.
     #[default]
@@ -56,16 +45,14 @@ pub(super) enum ZoneScope {
 }
 
 /// `spring.cloud.loadbalancer.clients.NAME`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawSpringClient {
     pub(super) configurations: Option<Spanned<String>>,
     pub(super) health_check: Option<Spanned<RawSpringHealth>>,
 }
 
 /// `spring.cloud.loadbalancer.health-check`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawSpringHealth {
     pub(super) path: BTreeMap<String, Spanned<String>>,
     interval: Or<PositiveTime, { secs(25) }>,
@@ -73,9 +60,7 @@ pub(crate) struct RawSpringHealth {
 }
 
 /// Spring's service discovery.
-#[derive(Debug, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawDiscovery {
     // Routes from a registry, read by [`crate::locator`].
     pub(super) locator: Option<Subtree>,
@@ -87,22 +72,19 @@ pub(crate) struct RawDiscovery {
 }
 
 /// `spring.cloud.discovery.client`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawDiscoveryClient {
     simple: RawSimpleDiscovery,
 }
 
 /// `spring.cloud.discovery.client.simple`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawSimpleDiscovery {
     instances: BTreeMap<String, Spanned<Vec<Spanned<RawInstance>>>>,
 }
 
 /// One of `spring.cloud.discovery.client.simple.instances.NAME`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "kebab-case")]
+#[section]
 pub(crate) struct RawInstance {
     uri: Option<Spanned<String>>,
     host: Option<Spanned<String>>,
