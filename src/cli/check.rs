@@ -197,9 +197,9 @@ impl Output<'_> {
 fn listed(report: &Report, max: usize) -> (Vec<Value>, usize) {
     let first = report.first(max);
     let more = report.count() - first.len();
-    let diagnostics = first.into_iter().map(|found| {
-        let place = (Cow::Borrowed(report.file_name(found.file)), found.line, found.column);
-        diagnostic(found.severity.as_str(), place, &found.text(), found.help.as_deref())
+    let diagnostics = first.into_iter().map(|problem| {
+        let place = (Cow::Borrowed(report.file_name(problem.file)), problem.line, problem.column);
+        diagnostic(problem.severity.as_str(), place, &problem.text(), problem.help.as_deref())
     });
     (diagnostics.collect(), more)
 }

@@ -29,29 +29,34 @@ use tollgate_transport::error_chain::error_chain;
 
 /// Time for all servers.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Servers that are connected to at the same time.
+/// Servers that are looked up or connected to at the same time.
 const AT_ONCE: usize = 64;
 
 /// Server that cannot be used.
 #[derive(Clone)]
-struct Problem {
-    host: String,
-    port: u16,
-    message: String,
-    help: Option<String>,
+pub(super) struct Problem {
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) message: String,
+    pub(super) help: Option<String>,
 }
 
 /// Connects to each server that `config` names, as the gateway would. Adds a warning for each that cannot be used.
 pub(super) fn check(config: &Config, diagnostics: &mut Diagnostics) {
-    let runtime = match Builder::new_current_thread().enable_all().build() {
+    report(problems(config), diagnostics);
+}
+
+/// Looks for problems on a runtime of its own. Adds a warning for each, at the place of its server.
+pub(super) fn report(problems: impl Future<Output = Vec<Problem>>, diagnostics: &mut Diagnostics) {
+    let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(AT_ONCE).build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            diagnostics.error_nowhere(format!("`--connect` cannot connect: {error}"));
+            diagnostics.error_nowhere(format!("servers cannot be looked up: {error}"));
             return;
         }
     };
-    let problems = LocalSet::new().block_on(&runtime, problems(config));
-    // The resolver of the system may take longer than the time for all servers.
+    let problems = LocalSet::new().block_on(&runtime, problems);
+    // A lookup of the system cannot be cancelled, and may take longer than the time for all servers.
     runtime.shutdown_background();
     for Problem { host, port, message, help } in problems {
         let place = diagnostics.servers.of(&host, port).unwrap_or(diagnostics.root);
@@ -77,9 +82,9 @@ async fn redis_problems(config: &Config) -> Vec<Problem> {
     let problem = |failure: ProbeFailure| {
         let ProbeFailure { server, reason, command, detail } = failure;
         let during = command.map_or(String::new(), |command| format!(" refuses `{command}`"));
-        let named = if server.port == 0 { server.host.clone() } else { server.to_string() };
-        let help = remedy(reason);
-        Problem { message: format!("redis at `{named}`{during}: {detail}"), help, host: server.host, port: server.port }
+        let server_name = if server.port == 0 { server.host.clone() } else { server.to_string() };
+        let message = format!("redis at `{server_name}`{during}: {detail}");
+        Problem { message, help: remedy(reason), host: server.host, port: server.port }
     };
     redis.settings.probe(runs_scripts).await.into_iter().map(problem).collect()
 }
@@ -152,17 +157,17 @@ impl Probe<'_> {
     async fn connect(&self, origin: Origin, settings: PoolSettings, connect_timeout: Duration) -> Option<String> {
         let host = origin.address.map_or_else(|| origin.host.clone(), |address| address.to_string());
         let proxy = settings.proxy.clone().filter(|proxy| applies_to(proxy, &origin.host));
-        let named = match proxy {
+        let server_name = match proxy {
             Some(proxy) => format!("the proxy `{}:{}`", proxy.host, proxy.port),
             None => format!("`{}`", HostPort { host, port: origin.port }),
         };
         let pool = Pool::new(origin, Rc::new(RefCell::new(settings)));
         Some(match timeout_at(self.deadline, pool.connect(connect_timeout, false)).await {
             Ok(Ok(_)) => return None,
-            Ok(Err(ConnectError::Resolve(error))) => format!("{named} has no address: {error}"),
-            Ok(Err(ConnectError::Connect(error))) => format!("cannot connect to {named}: {error}"),
-            Ok(Err(error)) => format!("cannot connect to {named}: {}", error_chain(&error)),
-            Err(_) => format!("cannot connect to {named}: no reply within {TIMEOUT:?}"),
+            Ok(Err(ConnectError::Resolve(error))) => format!("{server_name} has no address: {error}"),
+            Ok(Err(ConnectError::Connect(error))) => format!("cannot connect to {server_name}: {error}"),
+            Ok(Err(error)) => format!("cannot connect to {server_name}: {}", error_chain(&error)),
+            Err(_) => format!("cannot connect to {server_name}: no reply within {TIMEOUT:?}"),
         })
     }
 }

@@ -10,8 +10,8 @@ use rustls::pki_types::pem::PemObject as _;
 
 use crate::cli::admin_client::{AdminClient, encoded, printable};
 use crate::cli::admin_connection::TlsFiles;
-use crate::cli::load::{self, NoConfiguration, Selection};
-use crate::cli::report::{fail, json, warnings, write};
+use crate::cli::load::{self, Selection};
+use crate::cli::report::{fail, json, usage, warnings, write};
 use crate::explain::model::Explanation;
 use crate::explain::{DryRunRequest, explain};
 use tollgate_config::{CommandLine, Loaded};
@@ -88,41 +88,29 @@ impl Arguments {
 ///
 /// The exit code is 0; 1 if the file has errors or the gateway does not respond; 2 if the file cannot be read or the
 /// request is invalid.
-pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
-    let (file, method, url) = match arguments.parts() {
-        Ok(parts) => parts,
-        Err(error) => return Ok(fail(2, &error)),
-    };
+pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, ExitCode> {
+    let (file, method, url) = arguments.parts().map_err(usage)?;
     if arguments.is_live() && arguments.names_files() {
-        return Ok(fail(2, &"--live uses the configuration of the running gateway: leave out FILE and --config"));
+        return Err(usage("--live uses the configuration of the running gateway: leave out FILE and --config"));
     }
-    let mut request = match DryRunRequest::new(method, url, &arguments.header) {
-        Ok(request) => request,
-        Err(error) => return Ok(fail(2, &error)),
-    };
+    let mut request = DryRunRequest::new(method, url, &arguments.header).map_err(usage)?;
     request.peer = arguments.peer;
     let mut certificate = None;
     if let Some(path) = &arguments.client_cert {
         certificate = CertificateDer::from_pem_file(path).ok();
         request.certificate = certificate.as_ref().and_then(|der| CertifiedClient::of(der));
         if request.certificate.is_none() {
-            return Ok(fail(2, &format!("`{}` is no certificate in PEM", path.display())));
+            return Err(usage(format_args!("`{}` is no certificate in PEM", path.display())));
         }
     }
     let explanation = if arguments.is_live() {
-        match live(arguments, method, url, certificate.as_ref()) {
-            Ok(explanation) => explanation,
-            Err(error) => return Ok(fail(1, &error)),
-        }
+        live(arguments, method, url, certificate.as_ref()).map_err(|error| fail(1, &error))?
     } else {
         let command_line = arguments.selection.with_profiles(command_line);
         let files = arguments.selection.files(file, &command_line)?;
-        match tollgate_config::load(&files, &command_line) {
-            Ok(loaded) => explained(&loaded, request),
-            Err(error) => return Ok(load::report(&error)),
-        }
+        explained(&load::load(&files, &command_line)?, request)
     };
-    let Some(explanation) = explanation else { return Ok(fail(1, &"cannot create the runtime of the dry run")) };
+    let explanation = explanation.ok_or_else(|| fail(1, &"cannot create the runtime of the dry run"))?;
     Ok(write(&if arguments.json { json(&explanation) } else { explanation.to_string() }))
 }
 

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::{Args, Subcommand};
 use tollgate_filters::api_key::{ApiKey, KeyHash, hash, hex};
 
-use crate::cli::report::{fail, write};
+use crate::cli::report::{usage, write};
 
 /// Longest key that is read, in bytes.
 const MAX_KEY_BYTES: u64 = 64 << 10;
@@ -44,9 +44,9 @@ pub(super) fn run(command: &Command) -> ExitCode {
     match command {
         Command::New(entry) => new(entry),
         Command::Hash => match read_key() {
-            Ok(key) if key.is_empty() => fail(2, &"standard input has no key"),
+            Ok(key) if key.is_empty() => usage("standard input has no key"),
             Ok(key) => write(&format!("{}\n", hex(&hash(&key)))),
-            Err(error) => fail(2, &format!("cannot read the key from standard input: {error}")),
+            Err(error) => usage(format_args!("cannot read the key from standard input: {error}")),
         },
     }
 }
@@ -54,7 +54,7 @@ pub(super) fn run(command: &Command) -> ExitCode {
 fn new(entry: &Entry) -> ExitCode {
     let mut bytes = [0; 32];
     if aws_lc_rs::rand::fill(&mut bytes).is_err() {
-        return fail(2, &"the system has no random bytes");
+        return usage("the system has no random bytes");
     }
     let key = URL_SAFE_NO_PAD.encode(bytes);
     let entry = entry.text(&hash(key.as_bytes()));
@@ -63,7 +63,7 @@ fn new(entry: &Entry) -> ExitCode {
             eprintln!("The key is shown once: hand it to its owner, and add the second line to the file of keys.");
             write(&format!("{key}\n- {entry}\n"))
         }
-        Err(error) => fail(2, &error.message),
+        Err(error) => usage(error.message),
     }
 }
 

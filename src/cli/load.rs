@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use thiserror::Error;
 
 use crate::app::source::LOCATION;
-use tollgate_config::{CommandLine, LoadError};
+use crate::cli::report::usage;
+use tollgate_config::{CommandLine, LoadError, Loaded};
 
 /// Arguments that select a configuration. They mean the same in every command.
 #[derive(Debug, Args)]
@@ -26,14 +26,6 @@ const DEFAULT: &str = "config/tollgate.yaml";
 /// Environment variable that names the files if the command line names none.
 const VARIABLE: &str = "TOLLGATE_CONFIG";
 
-/// Neither the command line nor the environment names a configuration.
-#[derive(Clone, Copy, Debug, Error)]
-#[error(
-    "no configuration: {DEFAULT} does not exist.\n\
-     Set --config FILE, {VARIABLE} or {LOCATION}, or run `tollgate demo`, which needs no file."
-)]
-pub(super) struct NoConfiguration;
-
 impl Selection {
     /// Returns true if `--config` is given.
     pub(super) fn names_files(&self) -> bool {
@@ -47,11 +39,10 @@ impl Selection {
 
     /// Returns the files of the configuration: `file`, then those of `--config`. Without both, the files of [`VARIABLE`] or
     /// [`DEFAULT`]; none if a location as in Spring Boot names them.
-    pub(super) fn files(
-        &self,
-        file: Option<PathBuf>,
-        command_line: &CommandLine,
-    ) -> Result<Vec<PathBuf>, NoConfiguration> {
+    ///
+    /// # Errors
+    /// Nothing names a configuration, which is printed. Returns the exit code.
+    pub(super) fn files(&self, file: Option<PathBuf>, command_line: &CommandLine) -> Result<Vec<PathBuf>, ExitCode> {
         let in_arguments: Vec<PathBuf> = file.into_iter().chain(self.config.iter().cloned()).collect();
         if !in_arguments.is_empty() || command_line.has_location() {
             return Ok(in_arguments);
@@ -61,7 +52,12 @@ impl Selection {
         if !in_environment.is_empty() || has_location() {
             return Ok(in_environment);
         }
-        Path::new(DEFAULT).exists().then(|| vec![DEFAULT.into()]).ok_or(NoConfiguration)
+        Path::new(DEFAULT).exists().then(|| vec![DEFAULT.into()]).ok_or_else(|| {
+            usage(format_args!(
+                "no configuration: {DEFAULT} does not exist.\n\
+                 Set --config FILE, {VARIABLE} or {LOCATION}, or run `tollgate demo`, which needs no file."
+            ))
+        })
     }
 }
 
@@ -74,6 +70,14 @@ fn from_environment() -> Vec<PathBuf> {
         }
         _ => vec![value.into()],
     }
+}
+
+/// Loads the configuration in `files`.
+///
+/// # Errors
+/// It has errors, which are printed. Returns the exit code.
+pub(super) fn load(files: &[PathBuf], command_line: &CommandLine) -> Result<Loaded, ExitCode> {
+    tollgate_config::load(files, command_line).map_err(|error| report(&error))
 }
 
 /// Prints the errors of a configuration to standard error. Returns 1 if the file has errors, 2 if it cannot be read.

@@ -28,7 +28,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use self::load::{NoConfiguration, Selection};
+use self::load::Selection;
 use crate::app::signals::HeldSignals;
 use crate::app::source::Source;
 use crate::version::TEXT;
@@ -140,28 +140,31 @@ pub fn main() -> ExitCode {
     };
     let cli = Cli::parse_from(arguments);
     let command = cli.command.unwrap_or(Command::Serve { file: None, selection: cli.serve });
-    if let (Some((name, _)), false) = (properties.first(), command.reads_files()) {
+    let names_files = command.names_files();
+    if let (Some((name, _)), None) = (properties.first(), names_files) {
         refuse(ErrorKind::UnknownArgument, &format!("--{name} has no effect: this command reads no configuration"));
     }
     let on_command_line = CommandLine { profiles: None, properties };
-    if on_command_line.has_location() && command.names_files() {
+    if on_command_line.has_location() && names_files == Some(true) {
         let both = "--spring.config.location replaces all files: leave out the others, or use --spring.config.additional-location";
         refuse(ErrorKind::ArgumentConflict, both);
     }
     let held = held.filter(|_| command.serves());
-    run(command, on_command_line, held).unwrap_or_else(|error| report::fail(2, &error))
+    match run(command, on_command_line, held) {
+        Ok(code) | Err(code) => code,
+    }
 }
 
-/// Runs `command`.
-fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -> Result<ExitCode, NoConfiguration> {
+/// Runs `command`. An error is the exit code of a failure, which is printed.
+fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -> Result<ExitCode, ExitCode> {
     Ok(match command {
         Command::Serve { file, selection } => {
             let command_line = selection.with_profiles(command_line);
             let paths = selection.files(file, &command_line)?;
             let source = Source::Files { paths, command_line };
-            serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source, held)
+            serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source, held)?
         }
-        Command::Demo => serve::demo(held),
+        Command::Demo => serve::demo(held)?,
         Command::Check { checked, selection, overlay, json, max_problems, connect, offline } => {
             let mode = match (overlay, json) {
                 (true, _) => check::Mode::Overlay,
@@ -173,7 +176,7 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
             let configurations = files.into_iter().map(|file| selection.files(file, &command_line));
             let configurations = configurations.collect::<Result<Vec<_>, _>>()?;
             if configurations.iter().flatten().filter(|path| path.as_os_str() == "-").count() > 1 {
-                return Ok(report::fail(2, &"standard input, `-`, can be read once: name it for one configuration"));
+                return Err(report::usage("standard input, `-`, can be read once: name it for one configuration"));
             }
             let max_problems = if max_problems == 0 { usize::MAX } else { max_problems };
             let servers = match (connect, offline || overlay) {
@@ -188,7 +191,7 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
         Command::Suggest(arguments) => suggest::run(&arguments, command_line)?,
         Command::Migrate { file, selection, out } => {
             let command_line = selection.with_profiles(command_line);
-            migrate::run(&selection.files(file, &command_line)?, &command_line, out)
+            migrate::run(&selection.files(file, &command_line)?, &command_line, out)?
         }
         Command::Schema => report::write(tollgate_config::SCHEMA),
         Command::Health(target) => status::health(&target),
@@ -199,10 +202,9 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
         Command::Breaker(breaker) => drain::force(&breaker),
         Command::Reload(target) => status::reload(&target),
         Command::Status(target) => status::status(&target),
-        Command::Generate { folder } => match generate(&folder) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => report::fail(2, &format!("cannot write to `{}`: {error}", folder.display())),
-        },
+        Command::Generate { folder } => generate(&folder)
+            .map(|()| ExitCode::SUCCESS)
+            .map_err(|error| report::usage(format_args!("cannot write to `{}`: {error}", folder.display())))?,
     })
 }
 
@@ -225,28 +227,17 @@ impl Command {
         matches!(self, Self::Serve { .. } | Self::Demo)
     }
 
-    /// Returns true for a command that reads a configuration.
-    fn reads_files(&self) -> bool {
-        match self {
-            Self::Serve { .. } | Self::Check { .. } | Self::Simulate(_) | Self::Suggest(_) | Self::Migrate { .. } => {
-                true
-            }
-            Self::Explain(arguments) => !arguments.is_live(),
-            _ => false,
-        }
-    }
-
-    /// Returns true if the arguments name configuration files.
-    fn names_files(&self) -> bool {
-        match self {
+    /// Returns true if the arguments name configuration files; `None` for a command that reads no configuration.
+    fn names_files(&self) -> Option<bool> {
+        Some(match self {
             Self::Serve { file, selection } | Self::Migrate { file, selection, .. } => {
                 file.is_some() || selection.names_files()
             }
             Self::Check { checked, selection, .. } => !checked.is_empty() || selection.names_files(),
-            Self::Explain(arguments) => arguments.names_files(),
+            Self::Explain(arguments) if !arguments.is_live() => arguments.names_files(),
             Self::Simulate(arguments) => arguments.names_files(),
             Self::Suggest(arguments) => arguments.names_files(),
-            _ => false,
-        }
+            _ => return None,
+        })
     }
 }

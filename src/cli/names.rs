@@ -6,28 +6,19 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::runtime::Builder;
 use tokio::time::{Instant, timeout_at};
 
+use crate::cli::connect::{Problem, report};
 use tollgate_config::{Config, Diagnostics, EndpointSource, Route, Target};
 use tollgate_proxy::upstream::proxy::applies_to;
 
 /// Time for all names.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Names that are looked up at the same time.
-const AT_ONCE: usize = 64;
 /// Advice for a name that is known elsewhere.
 const ADVICE: &str = "correct the name; `--offline` skips this check where names of the gateway's network are unknown";
 
 /// Host of an upstream, with the first port at which the file names it.
 type Name = (String, u16);
-
-/// Name without an address.
-#[derive(Debug)]
-struct Problem {
-    at: Name,
-    message: String,
-}
 
 /// Looks up each name of an upstream that the gateway would look up. Adds a warning for each without an address.
 pub(super) fn check(config: &Config, diagnostics: &mut Diagnostics) {
@@ -35,21 +26,8 @@ pub(super) fn check(config: &Config, diagnostics: &mut Diagnostics) {
     if names.is_empty() {
         return;
     }
-    let runtime = match Builder::new_current_thread().enable_all().max_blocking_threads(AT_ONCE).build() {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            diagnostics.error_nowhere(format!("names of upstreams cannot be looked up: {error}"));
-            return;
-        }
-    };
     let look_up = |host: String| async move { tokio::net::lookup_host((host, 0)).await.map(drop) };
-    let problems = runtime.block_on(problems(names, look_up));
-    // A lookup of the system cannot be cancelled.
-    runtime.shutdown_background();
-    for Problem { at: (host, port), message } in problems {
-        let place = diagnostics.servers.of(&host, port).unwrap_or(diagnostics.root);
-        diagnostics.warn(place, message).help(ADVICE);
-    }
+    report(problems(names, look_up), diagnostics);
 }
 
 /// Returns the names that the gateway resolves itself, each once. Services of `lb://` have names in registries or in DNS, and
@@ -84,20 +62,24 @@ where
     F: Future<Output = io::Result<()>>,
 {
     let deadline = Instant::now() + TIMEOUT;
-    let found = join_all(names.iter().map(|(host, _)| timeout_at(deadline, look_up(host.clone())))).await;
+    let lookups = join_all(names.iter().map(|(host, _)| timeout_at(deadline, look_up(host.clone())))).await;
+    let problem = |(host, port), message| Problem { host, port, message, help: Some(ADVICE.to_owned()) };
     let (mut problems, mut silent) = (Vec::new(), Vec::new());
-    for (at, found) in names.into_iter().zip(found) {
-        match found {
+    for (name, lookup) in names.into_iter().zip(lookups) {
+        match lookup {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => problems.push(Problem { message: format!("`{}` has no address: {error}", at.0), at }),
-            Err(_) => silent.push(at),
+            Ok(Err(error)) => {
+                let message = format!("`{}` has no address: {error}", name.0);
+                problems.push(problem(name, message));
+            }
+            Err(_) => silent.push(name),
         }
     }
     let count = silent.len();
-    if let Some(at) = silent.into_iter().next() {
+    if let Some(name) = silent.into_iter().next() {
         let others = if count == 1 { String::new() } else { format!(" and {} more", count - 1) };
-        let message = format!("no reply from the resolver about `{}`{others} within {TIMEOUT:?}", at.0);
-        problems.push(Problem { at, message });
+        let message = format!("no reply from the resolver about `{}`{others} within {TIMEOUT:?}", name.0);
+        problems.push(problem(name, message));
     }
     problems
 }
@@ -146,7 +128,7 @@ routes:
         let names = ["silent", "known", "unknown", "mute", "still"].map(|host| (host.to_owned(), 80)).to_vec();
         let problems = problems(names, look_up).await;
         assert_eq!(start.elapsed().as_secs(), 2);
-        let found: Vec<_> = problems.iter().map(|problem| (problem.at.0.as_str(), problem.message.as_str())).collect();
+        let found: Vec<_> = problems.iter().map(|problem| (problem.host.as_str(), problem.message.as_str())).collect();
         let expected = [
             ("unknown", "`unknown` has no address: no such name"),
             ("silent", "no reply from the resolver about `silent` and 2 more within 2s"),

@@ -47,6 +47,11 @@ pub(super) fn fail(code: u8, error: &dyn std::fmt::Display) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Reports wrong arguments. Returns exit code 2.
+pub(super) fn usage(error: impl std::fmt::Display) -> ExitCode {
+    fail(2, &error)
+}
+
 /// Returns the first row of a table.
 pub(super) fn heading<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
@@ -79,7 +84,7 @@ pub(super) fn duration(ms: &Value) -> String {
 }
 
 /// Returns the first 12 digits of a hash.
-pub(super) fn short(hash: &Value) -> String {
+pub(super) fn short_hash(hash: &Value) -> String {
     string(hash).chars().take(12).collect()
 }
 

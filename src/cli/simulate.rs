@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::app::source;
-use crate::cli::load::{self, NoConfiguration};
+use crate::cli::load;
 use crate::cli::logs::LogArguments;
-use crate::cli::report::{fail, json, write};
+use crate::cli::report::{fail, json, usage, write};
 use tollgate_config::{CommandLine, Config};
 use tollgate_simulate::gate::{Gate, GateOutcome};
 use tollgate_simulate::html;
@@ -55,57 +55,50 @@ fn rate(text: &str) -> Result<f64, String> {
 /// Prints the result to standard output. The exit code is 0; 1 if a configuration has errors, or a share is above
 /// `--max-denied`; 2 if a file cannot be read, a field of `--map` is in no line, no line can be used, or a bound names an
 /// unknown route or a log without a request that a limiter decides.
-pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
+pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, ExitCode> {
     let LogArguments { selection, .. } = &arguments.logs;
     let command_line = selection.with_profiles(command_line);
     let mut configurations = vec![selection.files(arguments.logs.file().cloned(), &command_line)?];
     configurations.extend(Some(arguments.compare.clone()).filter(|files| !files.is_empty()));
     let mut loaded = Vec::new();
     for files in &configurations {
-        match tollgate_config::load(files, &command_line) {
-            Ok(configuration) => loaded.push((source::names(files, &command_line), configuration.config)),
-            Err(error) => return Ok(load::report(&error)),
-        }
+        loaded.push((source::names(files, &command_line), load::load(files, &command_line)?.config));
     }
     let routes = loaded.first().map(|(_, config)| config.routes.as_slice()).unwrap_or_default();
     let mut bounded = arguments.max_denied.iter().filter_map(Gate::route);
     if let Some(unknown) = bounded.find(|id| !routes.iter().any(|route| *route.id == **id)) {
-        return Ok(fail(2, &format!("--max-denied: no route has the id `{}`", unknown.escape_debug())));
+        return Err(usage(format_args!("--max-denied: no route has the id `{}`", unknown.escape_debug())));
     }
-    Ok(replay(arguments, &loaded))
+    replay(arguments, &loaded)
 }
 
 /// Replays the logs through the configurations, each with its name, and prints the result.
-fn replay(arguments: &Arguments, loaded: &[(String, Config)]) -> ExitCode {
+fn replay(arguments: &Arguments, loaded: &[(String, Config)]) -> Result<ExitCode, ExitCode> {
     let map = arguments.logs.map();
-    let inputs = match Inputs::open(arguments.logs.logs(), map.clone()) {
-        Ok(inputs) => inputs,
-        Err(error) => return fail(2, &error),
-    };
+    let inputs = Inputs::open(arguments.logs.logs(), map.clone()).map_err(usage)?;
     let configurations: Vec<_> = loaded.iter().map(|(file, config)| (file.as_str(), config)).collect();
     let log = Log { inputs, map: &map, rate: arguments.rate };
     let result = with_progress(|on_progress| simulate(&configurations, log, &arguments.max_denied, on_progress));
     if let Some(missing) = result.input.missing_fields() {
-        return fail(2, &missing);
+        return Err(usage(missing));
     }
     if let Some(path) = &arguments.report
         && let Err(error) = std::fs::write(path, html::page(&result))
     {
-        return fail(2, &format!("cannot write {}: {error}", path.display()));
+        return Err(usage(format_args!("cannot write {}: {error}", path.display())));
     }
     let written = write(&if arguments.json { json(&result) } else { result.to_string() });
     if written == ExitCode::SUCCESS && result.input.broken == result.input.lines {
-        return fail(2, &"no line of the logs can be used");
+        return Err(usage("no line of the logs can be used"));
     }
     if !result.gates.is_empty() && !result.reaches_limiters() {
-        return fail(
-            2,
-            &"--max-denied: no request of the log was decided by a limiter: use a log of the routes with limits, and name \
-              the fields of its lines with `--map` (`--json` counts those without a route)",
-        );
+        return Err(usage(
+            "--max-denied: no request of the log was decided by a limiter: use a log of the routes with limits, and name \
+             the fields of its lines with `--map` (`--json` counts those without a route)",
+        ));
     }
     let failed: Vec<_> = result.gates.iter().filter(|gate| !gate.passed).map(GateOutcome::to_string).collect();
-    if failed.is_empty() { written } else { fail(1, &format!("--max-denied: {}", failed.join("; "))) }
+    Ok(if failed.is_empty() { written } else { fail(1, &format!("--max-denied: {}", failed.join("; "))) })
 }
 
 /// Calls `work` with a function that shows its progress, if standard error is a terminal.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::cli::admin_client::{AdminClient, CallError, Target, printable, printable_lines, table};
-use crate::cli::report::{fail, print, short, string, warnings};
+use crate::cli::report::{fail, print, short_hash, string, warnings};
 
 /// Prints the state. The exit code is 0 if the gateway is ready, otherwise 1.
 pub(super) fn status(target: &Target) -> ExitCode {
@@ -82,7 +82,7 @@ fn render(readiness: &str, config: &Value, upstreams: &Value, breakers: &Value) 
     };
     let mut rows = vec![
         vec!["gateway".to_owned(), format!("tollgate {}, {readiness}", string(&config["version"]))],
-        vec!["config".to_owned(), format!("{file}, {routes}, hash {}", short(&config["hash"]))],
+        vec!["config".to_owned(), format!("{file}, {routes}, hash {}", short_hash(&config["hash"]))],
         vec![
             "loaded".to_owned(),
             format!(
@@ -151,7 +151,7 @@ pub(super) fn health(target: &Target) -> ExitCode {
 pub(super) fn reload(target: &Target) -> ExitCode {
     let response = AdminClient::new(target).call("POST", "/api/reload", "", "hash");
     print(response.map(|response| {
-        let mut text = format!("configuration reloaded, hash {}\n", short(&response["hash"]));
+        let mut text = format!("configuration reloaded, hash {}\n", short_hash(&response["hash"]));
         for setting in response["needs-restart"].as_array().into_iter().flatten() {
             text.push_str(&format!("{} takes effect after a restart\n", string(setting)));
         }

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use crate::cli::load::{self, NoConfiguration};
+use crate::cli::load;
 use crate::cli::logs::LogArguments;
-use crate::cli::report::{fail, json, write};
+use crate::cli::report::{json, usage, write};
 use crate::cli::simulate::with_progress;
 use tollgate_config::{CommandLine, Config};
 use tollgate_simulate::gate::Share;
@@ -39,15 +39,12 @@ impl Arguments {
 
 /// Prints YAML with the limits, or JSON. The exit code is 0; 1 if the configuration has errors; 2 if a file cannot be read,
 /// a key resolver is not valid, a field of `--map` is in no line, or no line can be used.
-pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, NoConfiguration> {
+pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<ExitCode, ExitCode> {
     let command_line = arguments.logs.selection.with_profiles(command_line);
     let has_configuration = arguments.names_files() || command_line.has_location();
     let config = if has_configuration {
         let files = arguments.logs.selection.files(arguments.logs.file().cloned(), &command_line)?;
-        match tollgate_config::load(&files, &command_line) {
-            Ok(loaded) => Ok(loaded.config),
-            Err(error) => return Ok(load::report(&error)),
-        }
+        Ok(load::load(&files, &command_line)?.config)
     } else {
         for_log_alone(&arguments.key)
     };
@@ -55,26 +52,21 @@ pub(super) fn run(arguments: &Arguments, command_line: CommandLine) -> Result<Ex
         let keys = if has_configuration { arguments.key.as_slice() } else { &[] };
         measure_only(&mut config, keys).map(|()| config)
     });
-    Ok(match prepared {
-        Ok(config) => suggest(arguments, &config, !has_configuration),
-        Err(problem) => fail(2, &format!("--key: {problem}")),
-    })
+    let config = prepared.map_err(|problem| usage(format_args!("--key: {problem}")))?;
+    suggest(arguments, &config, !has_configuration)
 }
 
-fn suggest(arguments: &Arguments, config: &Config, by_logged_route: bool) -> ExitCode {
+fn suggest(arguments: &Arguments, config: &Config, by_logged_route: bool) -> Result<ExitCode, ExitCode> {
     let map = arguments.logs.map();
-    let inputs = match Inputs::open(arguments.logs.logs(), map.clone()) {
-        Ok(inputs) => inputs,
-        Err(error) => return fail(2, &error),
-    };
+    let inputs = Inputs::open(arguments.logs.logs(), map.clone()).map_err(usage)?;
     let log = Log { inputs, map: &map, rate: 1.0 };
     let result = with_progress(|on_progress| run::suggest(config, by_logged_route, log, &arguments.touch, on_progress));
     if let Some(missing) = result.input.missing_fields() {
-        return fail(2, &missing);
+        return Err(usage(missing));
     }
     let written = write(&if arguments.json { json(&result) } else { result.to_string() });
     if written == ExitCode::SUCCESS && result.input.broken == result.input.lines {
-        return fail(2, &"no line of the logs can be used");
+        return Err(usage("no line of the logs can be used"));
     }
-    written
+    Ok(written)
 }
