@@ -13,9 +13,9 @@ use crate::filters::for_all_routes::RetryAfterWord;
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
 use crate::sections::resilience::breaker::report_unknown_class;
-use crate::spec::{BufferSize, Fraction, MethodName, Number, Shortcut, Status, TimeArgument};
 #[cfg(test)]
-use crate::spec::{arguments, with_dotted_names};
+use crate::spec::with_dotted_names;
+use crate::spec::{BufferSize, Fraction, MethodName, Number, Shortcut, Status, TimeArgument};
 use crate::yaml::Span;
 
 pub(super) const ENTRIES: &[Entry] = &[Entry {
@@ -39,10 +39,9 @@ const SHORTCUT: [&str; 9] = [
 ];
 
 /// Arguments of `Retry`.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "camelCase")]
-#[cfg_attr(test, schemars(transform = arguments, transform = with_dotted_names))]
+#[arguments(Default)]
+#[serde(default)]
+#[cfg_attr(test, schemars(transform = with_dotted_names))]
 struct RetryArgs {
     /// Attempts after the first, from 1 to 1000. Default 3.
     retries: Option<Retries>,
@@ -71,10 +70,8 @@ struct RetryArgs {
 }
 
 /// Pauses between attempts.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "camelCase")]
-#[cfg_attr(test, schemars(transform = arguments))]
+#[arguments(Default)]
+#[serde(default)]
 struct BackoffArgs {
     /// First pause. Default 5ms.
     first_backoff: Option<TimeArgument>,
@@ -87,20 +84,16 @@ struct BackoffArgs {
 }
 
 /// Random change of pauses.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "camelCase")]
-#[cfg_attr(test, schemars(transform = arguments))]
+#[arguments(Default)]
+#[serde(default)]
 struct JitterArgs {
     /// Largest change of a pause, as a fraction from 0 to 1. Default 0.
     random_factor: Option<Spanned<Fraction>>,
 }
 
 /// Upper bound of retries.
-#[derive(Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(default, rename_all = "camelCase")]
-#[cfg_attr(test, schemars(transform = arguments))]
+#[arguments(Default)]
+#[serde(default)]
 struct BudgetArgs {
     /// Retries as a percentage of the requests of the last ten seconds. Default 20.
     percent: Option<Spanned<Number<f32>>>,

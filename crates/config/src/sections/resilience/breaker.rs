@@ -9,7 +9,7 @@ use tollgate_filters::fault::FaultSet;
 
 use crate::de::{Flag, NodeRef, Number, Or, PositiveTime, Ranged, Spanned, Time, UNBOUNDED, Word, described_by, secs};
 use crate::diagnostics::Diagnostics;
-use crate::sections::resilience::inherit::Based;
+use crate::sections::resilience::inherit::{Based, completed};
 
 /// Number of calls, or of seconds of a window.
 type Count = Ranged<u32, 1, 1_000_000>;
@@ -207,32 +207,13 @@ impl Based for RawBreaker {
 
     // Unsupported settings are reported where they are, so they are not merged.
     fn over(self, base: Self) -> Self {
-        Self {
-            sliding_window_type: self.sliding_window_type.or(base.sliding_window_type),
-            sliding_window_size: self.sliding_window_size.or(base.sliding_window_size),
-            minimum_number_of_calls: self.minimum_number_of_calls.or(base.minimum_number_of_calls),
-            failure_rate_threshold: self.failure_rate_threshold.or(base.failure_rate_threshold),
-            slow_call_rate_threshold: self.slow_call_rate_threshold.or(base.slow_call_rate_threshold),
-            slow_call_duration_threshold: self.slow_call_duration_threshold.or(base.slow_call_duration_threshold),
-            permitted_number_of_calls_in_half_open_state: self
-                .permitted_number_of_calls_in_half_open_state
-                .or(base.permitted_number_of_calls_in_half_open_state),
-            max_wait_duration_in_half_open_state: self
-                .max_wait_duration_in_half_open_state
-                .or(base.max_wait_duration_in_half_open_state),
-            wait_duration_in_open_state: self.wait_duration_in_open_state.or(base.wait_duration_in_open_state),
-            enable_exponential_backoff: self.enable_exponential_backoff.or(base.enable_exponential_backoff),
-            exponential_backoff_multiplier: self.exponential_backoff_multiplier.or(base.exponential_backoff_multiplier),
-            exponential_max_wait_duration_in_open_state: self
-                .exponential_max_wait_duration_in_open_state
-                .or(base.exponential_max_wait_duration_in_open_state),
-            automatic_transition_from_open_to_half_open_enabled: self
-                .automatic_transition_from_open_to_half_open_enabled
-                .or(base.automatic_transition_from_open_to_half_open_enabled),
-            record_exceptions: self.record_exceptions.or(base.record_exceptions),
-            ignore_exceptions: self.ignore_exceptions.or(base.ignore_exceptions),
-            ..self
-        }
+        completed!(self, base:
+            sliding_window_type sliding_window_size minimum_number_of_calls failure_rate_threshold slow_call_rate_threshold
+            slow_call_duration_threshold permitted_number_of_calls_in_half_open_state max_wait_duration_in_half_open_state
+            wait_duration_in_open_state enable_exponential_backoff exponential_backoff_multiplier
+            exponential_max_wait_duration_in_open_state automatic_transition_from_open_to_half_open_enabled
+            record_exceptions ignore_exceptions
+        )
     }
 }
 

@@ -15,6 +15,15 @@ pub(super) trait Based: Clone + Default {
     fn over(self, base: Self) -> Self;
 }
 
+/// Returns `own` with the values of these fields in `base` that are absent in it.
+macro_rules! completed {
+    ($own:ident, $base:ident: $($field:ident)*) => {
+        Self { $($field: $own.$field.or($base.$field),)* ..$own }
+    };
+}
+
+pub(super) use completed;
+
 /// Checks each name of `instances` and `configs` with `check`.
 pub(super) fn resolved<T: Based, C>(
     instances: &BTreeMap<String, Spanned<T>>,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::de::{Flag, Or, PositiveTime, Spanned, secs};
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::sections::resilience::breaker::{Checked, RawBreakers};
-use crate::sections::resilience::inherit::{Based, inherited, resolved};
+use crate::sections::resilience::inherit::{Based, completed, inherited, resolved};
 use crate::yaml::Span;
 
 /// Circuit breakers and time limiters.
@@ -143,10 +143,6 @@ impl Based for RawTimeLimiter {
     }
 
     fn over(self, base: Self) -> Self {
-        Self {
-            base_config: None,
-            timeout_duration: self.timeout_duration.or(base.timeout_duration),
-            cancel_running_future: self.cancel_running_future.or(base.cancel_running_future),
-        }
+        completed!(self, base: timeout_duration cancel_running_future)
     }
 }
