@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, Value};
 
+use crate::concurrency::Concurrency;
+use crate::concurrency::slots::Owner;
 use crate::concurrency::slots::{Reply, Step};
-use crate::concurrency::{Concurrency, Owner};
 use crate::key::{BucketKey, redis_text};
 use crate::store::redis::Script;
 

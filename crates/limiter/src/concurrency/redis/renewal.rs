@@ -9,8 +9,9 @@ use tokio::time::sleep;
 
 use super::SlotClient;
 use super::call::{self, SlotOperation};
+use crate::concurrency::Renewal;
+use crate::concurrency::slots::Owner;
 use crate::concurrency::slots::Step;
-use crate::concurrency::{Owner, Renewal};
 use crate::store::redis::{HashSlot, Operation};
 
 /// Most slots in one write. The replies must arrive within the deadline of a single decision.
