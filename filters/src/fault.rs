@@ -11,6 +11,7 @@
 mod java;
 
 #[cfg(not(feature = "gateway"))]
+#[allow(unused_imports, reason = "features select the users")]
 pub(crate) use self::java::{FallbackCause, JavaException};
 #[cfg(feature = "gateway")]
 pub use self::java::{FallbackCause, JavaException};

@@ -11,6 +11,7 @@ pub mod token_bucket;
 
 use std::time::Duration;
 
+#[cfg(feature = "gateway")]
 pub use self::spec::{AlgorithmSpec, SettingsForm};
 use super::verdict::{Outcome, RuleVerdict};
 

@@ -186,6 +186,7 @@ static SPECS: [AlgorithmSpec; Algorithm::ALL.len()] = [
 
 impl Algorithm {
     /// Row of the algorithm in the table.
+    #[doc(hidden)]
     #[inline]
     #[must_use]
     pub fn spec(self) -> &'static AlgorithmSpec {

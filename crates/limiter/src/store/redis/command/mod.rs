@@ -10,6 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub(crate) use self::key_location::{short_name, slot_of};
+#[cfg(feature = "gateway")]
 pub use self::reply::script_reply;
 pub(crate) use self::reply::{answers, batch_answers};
 pub(crate) use self::script_args::{BatchSize, revocation_of};
