@@ -216,11 +216,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn leaky_bucket(rate: u64, max_wait_ms: u64, max_queue: u64) -> Result<LeakyBucket, RuleError> {
-        LeakyBucket::new(rate, SECOND)
-            .unwrap()
-            .with_max_wait(Duration::from_millis(max_wait_ms))
-            .unwrap()
-            .with_max_queue(max_queue)
+        LeakyBucket::new(rate, SECOND)?.with_max_wait(Duration::from_millis(max_wait_ms))?.with_max_queue(max_queue)
     }
 
     #[test]
@@ -255,18 +251,9 @@ mod tests {
             leaky_bucket(1, 1, MAX_SAFE_INTEGER + 1),
             Err(RuleError::TooLarge { field: "max_queue", .. })
         ));
-        assert_eq!(
-            LeakyBucket::new(1, Duration::ZERO).unwrap().with_max_wait(SECOND).unwrap().with_max_queue(1),
-            Err(RuleError::DurationOutOfRange("period"))
-        );
-        assert_eq!(
-            LeakyBucket::new(1, long).unwrap().with_max_wait(SECOND).unwrap().with_max_queue(1),
-            Err(RuleError::TooLong("period"))
-        );
-        assert_eq!(
-            LeakyBucket::new(1, SECOND).unwrap().with_max_wait(long).unwrap().with_max_queue(1),
-            Err(RuleError::TooLong("max_wait"))
-        );
+        assert_eq!(LeakyBucket::new(1, Duration::ZERO), Err(RuleError::DurationOutOfRange("period")));
+        assert_eq!(LeakyBucket::new(1, long), Err(RuleError::TooLong("period")));
+        assert_eq!(LeakyBucket::new(1, SECOND).unwrap().with_max_wait(long), Err(RuleError::TooLong("max_wait")));
         assert_eq!(leaky_bucket(1, 1, 1).unwrap().with_warm_up(long), Err(RuleError::TooLong("warm_up")));
     }
 

@@ -84,14 +84,15 @@ pub(super) fn find_servers(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Returns the password before the last `@` of a URL. The signs around it may be escaped. A port that Maven fills in, as in
-/// `http://host:@port@/path`, is none.
+/// Returns the password before the last `@` of a URL. The signs around it may be escaped. The `@` at the end of a placeholder of
+/// Maven, `@name@`, is followed by neither a host nor a port, and ends none.
 fn password(url: &str) -> Option<Range<usize>> {
     let url = url.to_ascii_lowercase();
     let (end, sign) = ["@", "%40"].iter().filter_map(|sign| Some((url.rfind(sign)?, sign))).max()?;
     let start = [":", "%3a"].iter().filter_map(|sign| url[..end].find(sign).map(|at| at + sign.len())).min()?;
-    let behind = &url[end + sign.len()..];
-    let is_placeholder =
-        url[start..end].starts_with('@') && (behind.is_empty() || behind.starts_with(['/', '"', '\'', ' ']));
-    (!is_placeholder).then_some(start..end)
+    let begins_host = |c: char| c.is_alphanumeric() || "[${:_".contains(c);
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    let ends_placeholder = !url[end + sign.len()..].starts_with(begins_host)
+        && url[..end].rsplit_once('@').is_some_and(|(_, name)| is_name(name));
+    (!ends_placeholder).then_some(start..end)
 }
