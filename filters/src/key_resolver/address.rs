@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::{Extensions, HeaderMap, Request};
+#[cfg(feature = "request-rate-limiter")]
+use http::Request;
+use http::{Extensions, HeaderMap};
 use ipnet::IpNet;
 
 use super::extract::IpPrefixes;
@@ -66,11 +68,13 @@ impl KeyResolver {
     }
 
     /// Returns the client's address: as the key has it, otherwise that of [`client_ip`](Self::client_ip).
+    #[cfg(feature = "request-rate-limiter")]
     pub(crate) fn address<B>(&self, request: &Request<B>) -> Option<IpAddr> {
         self.own_address(request).or_else(|| client_address::of_extensions(request.extensions()))
     }
 
     /// Returns the address that a function finds for the key.
+    #[cfg(feature = "request-rate-limiter")]
     fn own_address<B>(&self, request: &Request<B>) -> Option<IpAddr> {
         match &self.0 {
             Kind::IpFrom(address, _) => (address.0)(request.extensions(), request.headers()),
