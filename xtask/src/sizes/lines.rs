@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 93_545),
+    (ALL, 93_550),
     ("config", 17_565),
     ("spring", 5_430),
     ("document", 3_610),
     ("proxy", 16_370),
     ("limiter", 13_190),
-    ("filters", 12_520),
+    ("filters", 12_525),
     ("simulate", 3_630),
     ("src", 10_525),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 949;
+const MAX_FILES: usize = 950;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
