@@ -81,9 +81,6 @@ fn advice(error: &RestoreError) -> &'static str {
         RestoreError::Snapshot(SnapshotError::Version(_)) => {
             "start the version that left them to keep them; the next shutdown replaces them"
         }
-        RestoreError::Snapshot(SnapshotError::Shards { .. }) => {
-            "restart with the earlier `memory.max-keys` to keep them; the next shutdown replaces them"
-        }
         RestoreError::Snapshot(_) => "the next shutdown replaces them",
     }
 }

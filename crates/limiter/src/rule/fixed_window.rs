@@ -99,11 +99,6 @@ impl RuleSettings for FixedWindow {
         self.limit
     }
 
-    #[inline]
-    fn reads_wall_clock(&self) -> bool {
-        true
-    }
-
     fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         let limit = changes.count("limit", self.limit);
         match &self.calendar {

@@ -97,12 +97,6 @@ impl RuleError {
 }
 
 impl Rule {
-    /// Returns true if decisions may depend on the time of day.
-    #[inline]
-    pub(crate) fn reads_wall_clock(&self) -> bool {
-        by_algorithm!(self, settings => settings.reads_wall_clock())
-    }
-
     /// Returns the limit in the terms that all algorithms share.
     #[must_use]
     pub fn shape(&self) -> RuleShape<'_> {

@@ -16,12 +16,6 @@ pub(crate) trait RuleSettings: Sized {
     /// Returns the largest cost that can ever be admitted: a burst or a limit.
     fn largest_cost(&self) -> u64;
 
-    /// Returns true if decisions may depend on the time of day: of this rule, or of others on the same key.
-    #[inline]
-    fn reads_wall_clock(&self) -> bool {
-        false
-    }
-
     /// Returns the settings with other numbers. Reads each number that can change once, in the order of the algorithm's
     /// table.
     fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError>;

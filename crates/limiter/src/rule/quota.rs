@@ -80,11 +80,6 @@ impl RuleSettings for Quota {
         self.allowance
     }
 
-    #[inline]
-    fn reads_wall_clock(&self) -> bool {
-        true
-    }
-
     fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         let Self { allowance, .. } = Self::new(changes.count("allowance", self.allowance))?;
         Ok(Self { allowance, ..self.clone() })

@@ -83,11 +83,6 @@ impl RuleSettings for SlidingWindowCounter {
         self.limit
     }
 
-    #[inline]
-    fn reads_wall_clock(&self) -> bool {
-        true
-    }
-
     fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         Self::new(changes.count("limit", self.limit), self.window())
     }

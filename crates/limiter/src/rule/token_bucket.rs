@@ -138,12 +138,6 @@ impl RuleSettings for TokenBucket {
         self.burst_capacity
     }
 
-    /// States of aligned buckets, which other rules may have written, end at a time of day.
-    #[inline]
-    fn reads_wall_clock(&self) -> bool {
-        true
-    }
-
     fn changed(&self, changes: &mut Changes<'_>) -> Result<Self, RuleError> {
         let rate = changes.count("replenish-rate", self.replenish_rate);
         let period = changes.time("period", self.period());

@@ -6,9 +6,8 @@
 //! under several rules takes the locks of all their keys in a fixed order.
 //!
 //! A key takes 33 to 39 bytes, independent of its length: 26 bytes per entry for most algorithms, at a table load of 2/3
-//! to 0.8. The table stores 64 bits of the key's hash; further bits select the shard. The hash is SipHash-1-3 under a
-//! random key, so clients cannot construct collisions. The probability that any two of 10 million keys collide is 1 in
-//! 20 million.
+//! to 0.8. The table stores a hash of the key of 64 bits, SipHash-1-3 under a random key, so clients cannot construct
+//! collisions. The probability that any two of a million keys collide is 1 in 37 million.
 //!
 //! # Expiry
 //!
@@ -208,8 +207,8 @@ impl MemoryStore {
     /// A background task can call this with an increasing number to release memory without new keys, one shard at a time.
     pub fn sweep_shard(&self, index: usize) {
         let mut shard = self.shards[index % self.shards.len()].lock();
-        let (now_us, wall_us) = self.clock.both_us();
-        let now = shard.tick(now_us).moment(Moment { now_us, wall_us });
+        let now = self.moment();
+        let now = shard.tick(now.now_us).moment(now);
         shard.sweep(now, &self.shares);
     }
 
@@ -222,11 +221,10 @@ impl MemoryStore {
         }
     }
 
-    /// Reads the clock. The wall clock is read only if a rule needs it, since that doubles the cost.
+    /// Reads the clocks.
     #[inline]
-    fn moment<'a>(&self, mut rules: impl Iterator<Item = &'a Rule>) -> Moment {
-        let reads_wall_clock = rules.any(Rule::reads_wall_clock);
-        let (now_us, wall_us) = if reads_wall_clock { self.clock.both_us() } else { (self.clock.now_us(), 0) };
+    fn moment(&self) -> Moment {
+        let (now_us, wall_us) = self.clock.both_us();
         Moment { now_us, wall_us }
     }
 
@@ -243,11 +241,10 @@ fn forget_one<A: Algorithm<State: Stored>>(_: &A, states: &mut States, hash: Key
 impl Store for MemoryStore {
     fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
         let ([Check { key, rule, cost }], []) = (enforced, observed) else {
-            let now = self.moment(enforced.iter().chain(observed).map(|check| check.rule));
-            return Decision::Ready(self.decide_all(&self.located(enforced), &self.located(observed), now));
+            return Decision::Ready(self.decide_all(&self.located(enforced), &self.located(observed), self.moment()));
         };
         // The clock is read first: it takes as long as hashing, and the processor overlaps both.
-        let now = self.moment(std::iter::once(*rule));
+        let now = self.moment();
         let hash = self.key_hash(*key);
         Decision::Ready(
             by_algorithm!(rule, rule => self.decide_one(now, hash, || self.scope_hash(key.scope), rule, *cost)),
@@ -255,7 +252,7 @@ impl Store for MemoryStore {
     }
 
     fn settle(&self, check: Check<'_>, more: i64, counted_at_us: u64) {
-        let (now, location) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
+        let (now, location) = (self.moment(), self.locate(check.key));
         by_algorithm!(check.rule, rule => self.settle_one(now, location, rule, check.bounded(more), counted_at_us));
     }
 }

@@ -63,7 +63,7 @@ impl MemoryStore {
     /// Returns the verdict on a request without consuming.
     #[must_use]
     pub fn probe(&self, check: Check<'_>) -> RuleVerdict {
-        let (now, location) = (self.moment(std::iter::once(check.rule)), self.locate(check.key));
+        let (now, location) = (self.moment(), self.locate(check.key));
         let (mut guards, now, _) = self.lock_all(std::iter::once(location), now);
         by_algorithm!(check.rule, rule => self.peek(&mut guards, location, rule, now, check.cost))
     }
@@ -71,7 +71,7 @@ impl MemoryStore {
     /// Decides checks with known locations, for the fallback of another store.
     #[cfg(feature = "redis")]
     pub(crate) fn decide_located(&self, checks: &[(KeyLocation, Rule, u64)]) -> Verdict {
-        let now = self.moment(checks.iter().map(|(_, rule, _)| rule));
+        let now = self.moment();
         if let [(location, rule, cost)] = checks {
             return by_algorithm!(rule, rule => self.decide_one(now, location.key, || location.scope, rule, *cost));
         }

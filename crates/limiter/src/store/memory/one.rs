@@ -56,9 +56,6 @@ impl MemoryStore {
     /// Inserts the state of a new key, or shares it without room.
     pub(super) fn insert<S: Stored>(&self, shard: &mut States, location: KeyLocation, state: S, now: Moment) {
         let KeyLocation { key, scope } = location;
-        // A sweep drops states of all rules, also of those that end at a time of day.
-        let wall_us = if now.wall_us == 0 { self.clock.wall_us() } else { now.wall_us };
-        let now = Moment { wall_us, ..now };
         if let Err(state) = shard.insert((key, scope), state, now, &self.shares, Demand::IfFree) {
             shard.set_shared(scope, state, now);
             self.shares.lock().count_overflow(scope);

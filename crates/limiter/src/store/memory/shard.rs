@@ -45,10 +45,10 @@ macro_rules! tables {
             }
         })+
 
-        /// States of [`Tables`] in a snapshot: fingerprints, owners and states.
+        /// States of [`Tables`] in a snapshot: hashes of keys, owners and states.
         #[derive(Serialize, Deserialize)]
         pub(super) struct SavedTables {
-            $($table: Vec<(u64, usize, $state)>,)+
+            $($table: Vec<(KeyHash, usize, $state)>,)+
         }
 
         impl Tables {
@@ -56,12 +56,18 @@ macro_rules! tables {
                 SavedTables { $($table: self.$table.live(now).collect(),)+ }
             }
 
-            /// Adds the states that have not expired. Returns the owners of those that are new.
-            fn load(&mut self, saved: SavedTables, (owners, flows): (&Owners, &[u32]), now: Moment) -> Vec<Owner> {
+            /// Adds the states that have not expired and whose keys are `wanted`. Returns the owners of those that are new.
+            fn load(
+                &mut self,
+                saved: &SavedTables,
+                (owners, flows): (&Owners, &[u32]),
+                now: Moment,
+                wanted: impl Fn(KeyHash) -> bool,
+            ) -> Vec<Owner> {
                 let mut added = Vec::new();
-                $(for (fingerprint, owner, mut state) in saved.$table {
-                    let owner = owners.get(owner).copied().unwrap_or_default();
-                    if state.renumber(flows) && !state.is_expired(now) && self.$table.add(fingerprint, state, owner) {
+                $(for (hash, owner, state) in saved.$table.iter().filter(|(hash, ..)| wanted(*hash)) {
+                    let (mut state, owner) = (state.clone(), owners.get(*owner).copied().unwrap_or_default());
+                    if state.renumber(flows) && !state.is_expired(now) && self.$table.add(*hash, state, owner) {
                         added.push(owner);
                     }
                 })+
@@ -220,20 +226,22 @@ impl States {
         SavedShard { latest_us: self.latest.us, tables: self.tables.save(now), shared }
     }
 
-    /// Adds the states of a snapshot, with the owners and flows that stand for its own. Returns the number of keys.
+    /// Adds the states of a snapshot whose keys are `wanted`, with the owners and flows that stand for its own. Returns the
+    /// number of keys.
     pub(super) fn load(
         &mut self,
-        saved: SavedShard,
+        saved: &SavedShard,
         numbers: (&Owners, &[u32]),
         now: Moment,
         shares: &Mutex<Shares>,
+        wanted: impl Fn(KeyHash) -> bool,
     ) -> usize {
         self.latest = self.latest.max(Tick { us: saved.latest_us, order: 0 });
-        let added = self.tables.load(saved.tables, numbers, now);
+        let added = self.tables.load(&saved.tables, numbers, now, wanted);
         let mut shares = shares.lock();
         added.iter().for_each(|owner| shares.count(*owner));
-        if let Some(shared) = saved.shared {
-            self.shared.get_or_insert_default().load(shared, numbers, now);
+        if let Some(shared) = &saved.shared {
+            self.shared.get_or_insert_default().load(shared, numbers, now, |_| true);
         }
         added.len()
     }

@@ -134,16 +134,13 @@ impl Shares {
     }
 
     /// Returns the scopes of the limiters by their number, from 1.
-    pub(super) fn scopes(&self) -> Vec<Option<(u64, u64)>> {
-        self.limiters.iter().map(|limiter| limiter.scope.map(KeyHash::parts)).collect()
+    pub(super) fn scopes(&self) -> Vec<Option<KeyHash>> {
+        self.limiters.iter().map(|limiter| limiter.scope).collect()
     }
 
     /// Returns the owner for each owner of another process: the pool, then the limiters with these scopes.
-    pub(super) fn owners(&mut self, scopes: &[Option<(u64, u64)>]) -> Vec<Owner> {
-        let of_limiter = |scope: &Option<(u64, u64)>| {
-            let (shard, fingerprint) = (*scope)?;
-            self.number(KeyHash::new(shard, fingerprint)).map(Owner)
-        };
+    pub(super) fn owners(&mut self, scopes: &[Option<KeyHash>]) -> Vec<Owner> {
+        let of_limiter = |scope: &Option<KeyHash>| self.number((*scope)?).map(Owner);
         std::iter::once(Some(Owner::POOL)).chain(scopes.iter().map(of_limiter)).map(Option::unwrap_or_default).collect()
     }
 

@@ -17,15 +17,16 @@ use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 use super::MemoryStore;
-use super::shard::{SavedShard, Shard};
+use super::shard::SavedShard;
 use super::shares::Owner;
+use super::table::KeyHash;
 use crate::algorithm::Moment;
 use crate::rule::Flow;
 
 /// First bytes of a snapshot.
 const MAGIC: &[u8; 16] = b"TOLLGATE-BUCKETS";
 /// Version of the format, and of the states. Changes of either need another one.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Length of the hash at the end.
 const HASH_BYTES: usize = 32;
 
@@ -51,14 +52,6 @@ pub enum SnapshotError {
     /// The store was made with another secret key.
     #[error("its keys are hashed with another secret")]
     HashKey,
-    /// The store has more shards than that of the snapshot, which has too little of the hashes.
-    #[error("it is of a store with {saved} shards, and this one has {shards}: the maximum of its keys was raised")]
-    Shards {
-        /// Number of shards of the snapshot.
-        saved: usize,
-        /// Number of shards of the store.
-        shards: usize,
-    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -68,7 +61,7 @@ struct Header {
     wall_us: u64,
     shards: usize,
     /// Scopes of the limiters by their number, from 1.
-    scopes: Vec<Option<(u64, u64)>>,
+    scopes: Vec<Option<KeyHash>>,
     /// Flows by their id.
     flows: Vec<Flow>,
 }
@@ -144,14 +137,11 @@ impl MemoryStore {
     /// snapshot. Keys beyond `max_keys` are kept until they expire. Returns the number of keys.
     ///
     /// # Errors
-    /// The bytes are no states, although their checksum is right, or this store has another hash key or more shards.
+    /// The bytes are no states, although their checksum is right, or this store has another hash key.
     pub fn restore(&self, snapshot: &Snapshot<'_>) -> Result<usize, SnapshotError> {
         let Header { shards: saved, scopes, flows, .. } = &snapshot.header;
         if snapshot.hash_key() != self.hash_key() {
             return Err(SnapshotError::HashKey);
-        }
-        if *saved < self.shards.len() {
-            return Err(SnapshotError::Shards { saved: *saved, shards: self.shards.len() });
         }
         let owners = self.shares.lock().owners(scopes);
         let flows: Vec<u32> = flows.iter().map(|flow| flow.interned().id).collect();
@@ -161,8 +151,13 @@ impl MemoryStore {
             let (shard, after): (SavedShard, _) =
                 postcard::take_from_bytes(rest).map_err(|_| SnapshotError::Damaged)?;
             rest = after;
-            let into: &Shard = &self.shards[index % self.shards.len()];
-            keys += into.lock().load(shard, (&owners, &flows), Moment { now_us, wall_us }, &self.shares);
+            // A store with more shards has the keys of one shard in several, one with fewer those of several in one.
+            let shards = self.shards.len();
+            for target in (index % shards..shards).step_by(*saved) {
+                let (numbers, now) = ((&*owners, &*flows), Moment { now_us, wall_us });
+                let mut states = self.shards[target].lock();
+                keys += states.load(&shard, numbers, now, &self.shares, |hash| hash.shard(shards) == target);
+            }
         }
         Ok(keys)
     }

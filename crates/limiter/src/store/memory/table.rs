@@ -4,21 +4,20 @@
 //! table leaves expired states out. Deleting a key rebuilds the table. The table grows by a fifth at a load of 0.8, so
 //! an entry of 26 bytes takes 33 to 39.
 
+use serde::{Deserialize, Serialize};
+
 use super::shares::{Owner, Released};
 use crate::algorithm::{Moment, State};
 
 /// Smallest number of slots of a table that is not empty.
 const MIN_SLOTS: usize = 16;
 
-/// Hash of a key: one half selects the shard, the other selects the slot and is stored there to recognise the key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct KeyHash {
-    shard: u64,
-    fingerprint: u64,
-}
+/// Hash of a key: its last bits select the shard, its first ones the slot, and all of them recognise the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct KeyHash(pub(super) u64);
 
 struct Slot<S> {
-    fingerprint: u64,
+    hash: KeyHash,
     state: S,
 }
 
@@ -33,29 +32,19 @@ pub(super) struct Table<S> {
 // === impl KeyHash ===
 
 impl KeyHash {
-    #[inline]
-    pub(super) fn new(shard: u64, fingerprint: u64) -> Self {
-        Self { shard, fingerprint }
-    }
-
-    /// Returns both halves.
-    pub(super) fn parts(self) -> (u64, u64) {
-        (self.shard, self.fingerprint)
-    }
-
     /// Returns the index of the key's shard among `shards`, a power of two.
     #[inline]
     pub(super) fn shard(self, shards: usize) -> usize {
-        self.shard as usize & (shards - 1)
+        self.0 as usize & (shards - 1)
     }
-}
 
-/// Returns the first slot to probe: the fingerprint as a fraction of all slots.
-///
-/// Unlike a remainder, this is fast for any number of slots and keeps the order when a table is rebuilt.
-#[inline]
-fn first_slot(fingerprint: u64, slots: usize) -> usize {
-    ((u128::from(fingerprint) * slots as u128) >> 64) as usize
+    /// Returns the first of `slots` to probe: the hash as a fraction of all slots.
+    ///
+    /// Unlike a remainder, this is fast for any number of slots and keeps the order when a table is rebuilt.
+    #[inline]
+    fn first_slot(self, slots: usize) -> usize {
+        ((u128::from(self.0) * slots as u128) >> 64) as usize
+    }
 }
 
 // === impl Slot ===
@@ -100,15 +89,14 @@ impl<S: State> Table<S> {
         self.find(hash).map(|index| &mut self.slots[index].state)
     }
 
-    /// Returns the fingerprints, owners and states that have not expired at `now`.
-    pub(super) fn live(&self, now: Moment) -> impl Iterator<Item = (u64, usize, S)> {
+    /// Returns the hashes, owners and states that have not expired at `now`.
+    pub(super) fn live(&self, now: Moment) -> impl Iterator<Item = (KeyHash, usize, S)> {
         let slots = self.slots.iter().zip(&self.owners).filter(move |(slot, _)| !slot.is_expired(now));
-        slots.map(|(slot, owner)| (slot.fingerprint, owner.index(), slot.state.clone()))
+        slots.map(|(slot, owner)| (slot.hash, owner.index(), slot.state.clone()))
     }
 
     /// Adds a state of another process. Returns false if there is one of the key.
-    pub(super) fn add(&mut self, fingerprint: u64, state: S, owner: Owner) -> bool {
-        let hash = KeyHash { shard: 0, fingerprint };
+    pub(super) fn add(&mut self, hash: KeyHash, state: S, owner: Owner) -> bool {
         let is_new = self.find(hash).is_none();
         if is_new {
             self.make_room();
@@ -137,7 +125,7 @@ impl<S: State> Table<S> {
 
     /// Overwrites the state in slot `index`, an [`expired_slot`](Self::expired_slot).
     pub(super) fn replace(&mut self, index: usize, hash: KeyHash, state: S, owner: Owner) {
-        self.slots[index] = Slot { fingerprint: hash.fingerprint, state };
+        self.slots[index] = Slot { hash, state };
         self.owners[index] = owner;
     }
 
@@ -184,13 +172,13 @@ impl<S: State> Table<S> {
     fn rebuild(&mut self, now: Moment, released: &mut Released) {
         let live = self.slots.iter().filter(|slot| !slot.is_expired(now)).count();
         let slots = if live == 0 && now != Moment::at(0) { 0 } else { (live * 3 / 2 + 1).max(MIN_SLOTS) };
-        let empty = || Slot { fingerprint: 0, state: S::EMPTY };
+        let empty = || Slot { hash: KeyHash(0), state: S::EMPTY };
         let old = std::mem::replace(&mut self.slots, std::iter::repeat_with(empty).take(slots).collect());
         let owners = std::mem::replace(&mut self.owners, vec![Owner::default(); slots].into());
         self.used = 0;
         for (slot, owner) in old.into_iter().zip(owners) {
             if !slot.is_expired(now) {
-                self.insert_new(KeyHash { shard: 0, fingerprint: slot.fingerprint }, slot.state, owner);
+                self.insert_new(slot.hash, slot.state, owner);
             } else if !slot.is_empty() {
                 released.add(owner);
             }
@@ -200,11 +188,11 @@ impl<S: State> Table<S> {
     #[inline]
     fn find(&self, hash: KeyHash) -> Option<usize> {
         // Two explicit loops: every decision runs this, and chained iterators are slower.
-        let start = first_slot(hash.fingerprint, self.slots.len());
+        let start = hash.first_slot(self.slots.len());
         let (before, from) = self.slots.split_at_checked(start)?;
         for (first, part) in [(start, from), (0, before)] {
             for (offset, slot) in part.iter().enumerate() {
-                if slot.fingerprint == hash.fingerprint && !slot.is_empty() {
+                if slot.hash == hash && !slot.is_empty() {
                     return Some(first + offset);
                 }
                 if slot.is_empty() {
@@ -218,7 +206,7 @@ impl<S: State> Table<S> {
     /// Returns all slots in probing order.
     #[inline]
     fn probe(&self, hash: KeyHash) -> impl Iterator<Item = usize> + use<S> {
-        let start = first_slot(hash.fingerprint, self.slots.len());
+        let start = hash.first_slot(self.slots.len());
         (start..self.slots.len()).chain(0..start)
     }
 }

@@ -30,8 +30,9 @@ impl WordHasher {
     /// Returns the hash of the values so far.
     pub(crate) fn finish_128(&self) -> u128 {
         let Self { mut state, words } = *self;
-        let (high, low) = state.finish_128((words * 8) << 56);
-        u128::from(high) << 64 | u128::from(low)
+        let high = state.finish_64((words * 8) << 56);
+        state.1 ^= 0xdd;
+        u128::from(high) << 64 | u128::from(state.finish())
     }
 }
 

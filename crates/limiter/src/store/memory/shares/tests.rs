@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn scope(number: u64) -> KeyHash {
-    KeyHash::new(number, number)
+    KeyHash(number)
 }
 
 fn declare(shares: &mut Shares, scopes: std::ops::Range<u64>) {

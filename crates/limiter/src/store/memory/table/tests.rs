@@ -11,8 +11,8 @@ fn bucket(full_at_us: u64) -> Bucket {
     Bucket { full_at_us, flow: 0, rem: 0 }
 }
 
-fn hash(fingerprint: u64) -> KeyHash {
-    KeyHash { shard: 0, fingerprint }
+fn hash(hash: u64) -> KeyHash {
+    KeyHash(hash)
 }
 
 #[test]
