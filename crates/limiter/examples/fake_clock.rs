@@ -11,7 +11,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 #[allow(clippy::print_stdout)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let clock = Arc::new(ManualClock::default());
-    let limiter = RateLimiter::new(TokenBucket::new(2, DAY, 2)?, MemoryStore::with_clock(clock.clone()));
+    let limiter = RateLimiter::new("api", TokenBucket::new(2, DAY, 2)?, MemoryStore::with_clock(clock.clone()));
     for expected in [true, true, false] {
         assert_eq!(limiter.check("alice", 1).await.is_allowed(), expected);
     }

@@ -8,7 +8,7 @@ use tollgate_limiter::{MemoryStore, RateLimiter, TokenBucket, WaitError};
 #[allow(clippy::print_stdout)]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // 20 mails per second, with bursts of 2.
-    let limiter = RateLimiter::new(TokenBucket::per_second(20, 2)?, MemoryStore::default());
+    let limiter = RateLimiter::new("jobs", TokenBucket::per_second(20, 2)?, MemoryStore::default());
     let start = Instant::now();
     let jobs: Vec<_> = (1..=5)
         .map(|job| {

@@ -7,7 +7,7 @@
 //! # async fn main() -> Result<(), tollgate_limiter::RuleError> {
 //! use tollgate_limiter::{MemoryStore, Outcome, RateLimiter, TokenBucket};
 //!
-//! let limiter = RateLimiter::new(TokenBucket::per_second(1, 1)?, MemoryStore::default());
+//! let limiter = RateLimiter::new("api", TokenBucket::per_second(1, 1)?, MemoryStore::default());
 //! assert!(limiter.check("alice", 1).await.is_allowed());
 //! match limiter.check("alice", 1).await.outcome {
 //!     Outcome::Denied { retry_after } => assert!(retry_after.as_millis() <= 1_000),
@@ -16,6 +16,10 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A [`MemoryStore`] decides at once, in this process. A `RedisStore` (feature `redis`) shares the limits of several processes, and
+//! decides by a policy while Redis is unreachable; the feature `redis-tls` adds TLS. [`RateLimiter::until_allowed`] waits instead of
+//! denying, for jobs.
 //!
 //! | Module | Contents |
 //! |---|---|

@@ -3,6 +3,7 @@
 mod queues;
 mod waiting;
 
+use std::fmt;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -14,9 +15,6 @@ use super::rule::Rule;
 use super::store::{Check, Decision, Forget, MAX_CHECKS, Store};
 use super::verdict::{Source, Verdict};
 
-/// Scope of a limiter without a name.
-const DEFAULT_NAME: &str = "limiter";
-
 /// Rate limiter of requests by key.
 ///
 /// Clones share the store and therefore all limits, and the queues of [`until_allowed`](Self::until_allowed).
@@ -27,7 +25,7 @@ const DEFAULT_NAME: &str = "limiter";
 /// use tollgate_limiter::{MemoryStore, RateLimiter, TokenBucket};
 ///
 /// // 10 requests per second and client, with bursts of 2.
-/// let limiter = RateLimiter::new(TokenBucket::per_second(10, 2)?, MemoryStore::default());
+/// let limiter = RateLimiter::new("search", TokenBucket::per_second(10, 2)?, MemoryStore::default());
 ///
 /// assert!(limiter.check("192.0.2.1", 1).await.is_allowed());
 /// assert_eq!(limiter.check("192.0.2.1", 1).await.remaining, Some(0));
@@ -36,7 +34,6 @@ const DEFAULT_NAME: &str = "limiter";
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct RateLimiter<S> {
     rules: Arc<[ScopedRule]>,
     store: Arc<S>,
@@ -55,6 +52,12 @@ struct ScopedRule {
 #[error("a rate limiter needs 1 to {MAX_CHECKS} rules, got {0}")]
 pub struct RuleCountError(usize);
 
+impl<S> fmt::Debug for RateLimiter<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateLimiter").field("rules", &self.rules).finish_non_exhaustive()
+    }
+}
+
 impl<S> Clone for RateLimiter<S> {
     fn clone(&self) -> Self {
         Self { rules: Arc::clone(&self.rules), store: Arc::clone(&self.store), queues: Arc::clone(&self.queues) }
@@ -64,14 +67,16 @@ impl<S> Clone for RateLimiter<S> {
 impl<S: Store> RateLimiter<S> {
     /// Creates a limiter with one rule.
     ///
-    /// The store may be shared: pass an `Arc` of it. Limiters that share a store need different
-    /// [names](Self::named), or they share their keys.
+    /// `name` separates the keys of this limiter from those of others in the store; in Redis it is part of the key. Limiters
+    /// with one name, one store and one algorithm share their buckets, as those of several processes do. To share a store in
+    /// one process, pass an `Arc` of it.
     #[must_use]
-    pub fn new(rule: impl Into<Rule>, store: S) -> Self {
-        Self::scoped(DEFAULT_NAME, vec![rule.into()], Arc::new(store))
+    pub fn new(name: &str, rule: impl Into<Rule>, store: S) -> Self {
+        Self::scoped(name, vec![rule.into()], Arc::new(store))
     }
 
-    /// Creates a limiter with several rules. A request consumes its cost under every rule, or nothing under any.
+    /// Creates a limiter with several rules. A request consumes its cost under every rule, or nothing under any. `name` is
+    /// that of [`new`](Self::new).
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -84,7 +89,7 @@ impl<S: Store> RateLimiter<S> {
     ///     TokenBucket::per_second(10, 20)?.into(),
     ///     FixedWindow::new(3, Duration::from_secs(86_400), Align::Clock)?.into(),
     /// ];
-    /// let limiter = RateLimiter::with_rules(rules, MemoryStore::default())?;
+    /// let limiter = RateLimiter::with_rules("search", rules, MemoryStore::default())?;
     ///
     /// let verdict = limiter.check("alice", 2).await;
     /// assert_eq!((verdict.rule, verdict.remaining), (1, Some(1)));
@@ -94,26 +99,22 @@ impl<S: Store> RateLimiter<S> {
     ///
     /// # Errors
     /// Fails without rules or with more than [`MAX_CHECKS`].
-    pub fn with_rules(rules: impl IntoIterator<Item = Rule>, store: S) -> Result<Self, RuleCountError> {
+    pub fn with_rules(name: &str, rules: impl IntoIterator<Item = Rule>, store: S) -> Result<Self, RuleCountError> {
         let rules: Vec<Rule> = rules.into_iter().collect();
         match rules.len() {
-            1..=MAX_CHECKS => Ok(Self::scoped(DEFAULT_NAME, rules, Arc::new(store))),
+            1..=MAX_CHECKS => Ok(Self::scoped(name, rules, Arc::new(store))),
             count => Err(RuleCountError(count)),
         }
-    }
-
-    /// Sets the name, which separates the keys of this limiter from those of others in the same store. In Redis it is
-    /// part of the key.
-    #[must_use]
-    pub fn named(self, name: &str) -> Self {
-        let rules = self.rules.iter().map(|scoped| scoped.rule.clone()).collect();
-        Self::scoped(name, rules, self.store)
     }
 
     /// Decides a request of `cost` tokens under `key`, such as a client address or a user name.
     ///
     /// The call never fails: the store handles its own failures
-    /// (see [`Verdict::source`]). With a [`MemoryStore`](super::store::memory::MemoryStore) it does not wait.
+    /// (see [`Verdict::source`]). With a [`MemoryStore`](super::store::memory::MemoryStore) it does not wait. A call that is dropped while
+    /// Redis decides may have taken its tokens.
+    ///
+    /// Under a leaky bucket, an allowed request has to wait for [`Verdict::delay`]; [`until_allowed`](Self::until_allowed) does so itself.
+    /// A cost of 0 is always allowed.
     #[must_use = "a request that is denied must not proceed"]
     pub async fn check(&self, key: impl AsRef<[u8]>, cost: u64) -> Verdict {
         // Not by `Decision::verdict`: the future of a call that is decided at once stays small.
@@ -129,7 +130,7 @@ impl<S: Store> RateLimiter<S> {
         self.check(key, 0).await
     }
 
-    /// Returns `tokens` of a request that `verdict` allowed, at most its cost. Requests that wait for the key are checked
+    /// Returns `tokens` of a request that `verdict` allowed, which must not exceed its cost. Requests that wait for the key are checked
     /// again.
     ///
     /// Buckets keep what they refilled since the verdict, and windows what they counted before the present one. A leaky bucket
@@ -200,16 +201,25 @@ mod tests {
 
     #[tokio::test]
     async fn clones_share_one_budget() {
-        let limiter = RateLimiter::new(bucket(1), MemoryStore::default());
+        let limiter = RateLimiter::new("a", bucket(1), MemoryStore::default());
         assert!(limiter.clone().check("a", 1).await.is_allowed());
         assert!(!limiter.check("a", 1).await.is_allowed());
     }
 
     #[tokio::test]
+    async fn a_limiter_takes_a_store_of_any_type_and_shows_its_rules() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let limiter = RateLimiter::new("login", bucket(1), store);
+        assert!(limiter.check("a", 1).await.is_allowed());
+        let text = format!("{limiter:?}");
+        assert!(text.contains("login") && text.contains("TokenBucket"), "{text}");
+    }
+
+    #[tokio::test]
     async fn limiters_of_one_store_are_separated_by_name() {
         let store = Arc::new(MemoryStore::default());
-        let login = RateLimiter::new(bucket(1), Arc::clone(&store)).named("login");
-        let search = RateLimiter::new(bucket(1), Arc::clone(&store)).named("search");
+        let login = RateLimiter::new("login", bucket(1), Arc::clone(&store));
+        let search = RateLimiter::new("search", bucket(1), Arc::clone(&store));
         assert!(login.check("a", 1).await.is_allowed());
         assert!(search.check("a", 1).await.is_allowed());
         assert!(!login.check("a", 1).await.is_allowed());
@@ -219,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn a_request_consumes_under_all_rules_or_none() {
         let rules = [bucket(5).into(), bucket(2).into()];
-        let limiter = RateLimiter::with_rules(rules, MemoryStore::default()).unwrap();
+        let limiter = RateLimiter::with_rules("a", rules, MemoryStore::default()).unwrap();
         assert!(!limiter.check("a", 3).await.is_allowed());
         assert_eq!(limiter.check("a", 2).await.per_rule[0].remaining, 3);
     }
@@ -228,7 +238,7 @@ mod tests {
     async fn a_key_is_read_refunded_and_forgotten_under_all_rules() {
         let rules = [bucket(5).into(), FixedWindow::new(9, Duration::from_secs(3_600), Align::First).unwrap().into()];
         let clock = Arc::new(ManualClock::default());
-        let limiter = RateLimiter::with_rules(rules, MemoryStore::with_clock(clock.clone())).unwrap();
+        let limiter = RateLimiter::with_rules("a", rules, MemoryStore::with_clock(clock.clone())).unwrap();
         let remaining = async || limiter.peek("a").await.per_rule.iter().map(|one| one.remaining).collect::<Vec<_>>();
         let verdict = limiter.check("a", 4).await;
         assert_eq!(remaining().await, [1, 5]);
@@ -242,7 +252,7 @@ mod tests {
 
     #[test]
     fn the_number_of_rules_is_bounded() {
-        let limiter = |count| RateLimiter::with_rules(vec![Rule::from(bucket(1)); count], MemoryStore::default());
+        let limiter = |count| RateLimiter::with_rules("a", vec![Rule::from(bucket(1)); count], MemoryStore::default());
         assert_eq!(limiter(0).err(), Some(RuleCountError(0)));
         assert!(limiter(1).is_ok() && limiter(MAX_CHECKS).is_ok());
         assert_eq!(limiter(MAX_CHECKS + 1).err(), Some(RuleCountError(MAX_CHECKS + 1)));

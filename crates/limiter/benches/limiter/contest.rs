@@ -106,7 +106,7 @@ impl Clock for QuantaTime {
 
 /// The interface for users, with the future of a check.
 fn rate_limiter(keys: u64) -> Decide {
-    let limiter = tollgate_limiter::RateLimiter::new(bucket(), MemoryStore::new(MAX_KEYS)).named("orders");
+    let limiter = tollgate_limiter::RateLimiter::new("orders", bucket(), MemoryStore::new(MAX_KEYS));
     let ask = move |key: &str, cost| {
         let check = std::pin::pin!(limiter.check(key, cost));
         match check.poll(&mut Context::from_waker(Waker::noop())) {

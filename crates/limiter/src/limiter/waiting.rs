@@ -28,6 +28,9 @@ pub enum WaitError {
         /// Cost of the request.
         cost: u64,
     },
+    /// The call runs outside of a tokio runtime.
+    #[error("waits need a tokio runtime with its timer enabled, as `#[tokio::main]` has")]
+    NoRuntime,
     /// The request would not be allowed within the longest wait.
     #[error("the request would wait longer than {at_most:?}")]
     TooLong {
@@ -66,7 +69,7 @@ impl<S: Store + 'static> RateLimiter<S> {
     ///   steps.
     /// - While the store is unavailable ([`Outcome::StoreUnavailable`]), requests wait.
     ///
-    /// The wait uses tokio's timer, which counts milliseconds. In tests with paused time, use a store with a
+    /// The wait uses tokio's timer, which counts milliseconds. Other calls of a limiter on a memory store need no runtime. In tests with paused time, use a store with a
     /// [`TokioClock`](crate::store::memory::TokioClock).
     ///
     /// ```
@@ -74,7 +77,7 @@ impl<S: Store + 'static> RateLimiter<S> {
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use tollgate_limiter::{MemoryStore, RateLimiter, TokenBucket};
     ///
-    /// let limiter = RateLimiter::new(TokenBucket::per_second(100, 1)?, MemoryStore::default());
+    /// let limiter = RateLimiter::new("jobs", TokenBucket::per_second(100, 1)?, MemoryStore::default());
     /// for job in 1..=3 {
     ///     limiter.until_allowed("reports", 1).await?;
     ///     println!("job {job}");
@@ -84,7 +87,10 @@ impl<S: Store + 'static> RateLimiter<S> {
     /// ```
     ///
     /// # Errors
-    /// [`WaitError::NeverAllowed`], at once.
+    /// [`WaitError::NeverAllowed`] and [`WaitError::NoRuntime`], at once.
+    ///
+    /// # Panics
+    /// If the runtime has no timer ([`enable_time`](tokio::runtime::Builder::enable_time)) and the request has to wait.
     pub async fn until_allowed(&self, key: impl AsRef<[u8]>, cost: u64) -> Result<Verdict, WaitError> {
         self.wait(key.as_ref(), cost, None).await
     }
@@ -108,6 +114,10 @@ impl<S: Store + 'static> RateLimiter<S> {
     }
 
     async fn wait(&self, id: &[u8], cost: u64, deadline: Option<Deadline>) -> Result<Verdict, WaitError> {
+        // Not only once a request has to wait: under little load, none does.
+        if tokio::runtime::Handle::try_current().is_err() {
+            return Err(WaitError::NoRuntime);
+        }
         // A prepaid quota may hold granted tokens above its capacity.
         let is_bounded = |rule: &Rule| !rule.algorithm().spec().prepaid;
         if self.rules.iter().any(|scoped| is_bounded(&scoped.rule) && cost > scoped.rule.capacity()) {

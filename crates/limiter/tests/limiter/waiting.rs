@@ -10,7 +10,7 @@ use crate::support::{RedisServer, store};
 async fn requests_wait_for_redis_in_order_and_dropped_ones_return_their_tokens() {
     let server = RedisServer::start();
     let store = store(&server.connected_client().await, OnStoreFailure::Deny);
-    let limiter = RateLimiter::new(TokenBucket::per_second(20, 1).unwrap(), store);
+    let limiter = RateLimiter::new("a", TokenBucket::per_second(20, 1).unwrap(), store);
     let mut waits = Vec::new();
     let start = Instant::now();
     for _ in 0..6 {
@@ -40,7 +40,7 @@ async fn a_key_in_redis_is_refunded_and_forgotten_under_all_rules() {
     let hour = Duration::from_secs(3_600);
     let window = |limit| Rule::from(FixedWindow::new(limit, hour, tollgate_limiter::Align::First).unwrap());
     for rules in [vec![window(3)], vec![window(3), window(9)]] {
-        let limiter = RateLimiter::with_rules(rules.clone(), store.clone()).unwrap().named(&rules.len().to_string());
+        let limiter = RateLimiter::with_rules(&rules.len().to_string(), rules.clone(), store.clone()).unwrap();
         let verdict = limiter.check("a", 3).await;
         assert_eq!(limiter.peek("a").await.remaining, Some(0));
         limiter.refund("a", 2, &verdict);

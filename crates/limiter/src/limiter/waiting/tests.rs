@@ -46,7 +46,7 @@ type Limiter = RateLimiter<CountingStore>;
 
 fn limiter_with(rule: impl Into<Rule>, latency: Duration) -> Limiter {
     let memory = Arc::new(MemoryStore::with_clock(Arc::new(TokioClock::default())));
-    RateLimiter::new(rule, CountingStore { memory, checks: AtomicUsize::new(0), latency })
+    RateLimiter::new("a", rule, CountingStore { memory, checks: AtomicUsize::new(0), latency })
 }
 
 /// Limiter of one request per second.
@@ -137,6 +137,16 @@ async fn a_cost_that_can_never_be_allowed_is_an_error_at_once() {
     assert!(prepaid.until_allowed("a", 2).await.is_ok());
     assert_eq!(prepaid.until_allowed("a", 2).await, Err(WaitError::NeverAllowed { cost: 2 }));
     assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[test]
+fn waits_need_a_runtime_even_if_the_request_is_allowed_at_once() {
+    let limiter = RateLimiter::new("a", TokenBucket::per_second(1, 1).unwrap(), MemoryStore::default());
+    let mut context = Context::from_waker(std::task::Waker::noop());
+    let wait = std::pin::pin!(limiter.until_allowed("a", 1));
+    assert_eq!(wait.poll(&mut context), Poll::Ready(Err(WaitError::NoRuntime)));
+    let check = std::pin::pin!(limiter.check("a", 1));
+    assert!(matches!(check.poll(&mut context), Poll::Ready(verdict) if verdict.is_allowed()), "it took nothing");
 }
 
 #[tokio::test(start_paused = true)]

@@ -42,7 +42,7 @@ const COMPARE_EVERY_US: u64 = 1_000;
 /// use tollgate_limiter::{MemoryStore, RateLimiter, TokenBucket, TokioClock};
 ///
 /// let store = MemoryStore::with_clock(Arc::new(TokioClock::default()));
-/// let limiter = RateLimiter::new(TokenBucket::new(1, Duration::from_secs(3_600), 1)?, store);
+/// let limiter = RateLimiter::new("jobs", TokenBucket::new(1, Duration::from_secs(3_600), 1)?, store);
 /// limiter.until_allowed("alice", 1).await?;
 /// limiter.until_allowed("alice", 1).await?; // Tokio advances its time by an hour.
 /// # Ok(())

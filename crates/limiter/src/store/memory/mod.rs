@@ -118,7 +118,7 @@ impl MemoryStore {
     /// use tollgate_limiter::{ManualClock, MemoryStore, RateLimiter, TokenBucket};
     ///
     /// let clock = Arc::new(ManualClock::default());
-    /// let limiter = RateLimiter::new(TokenBucket::per_second(1, 1)?, MemoryStore::with_clock(clock.clone()));
+    /// let limiter = RateLimiter::new("api", TokenBucket::per_second(1, 1)?, MemoryStore::with_clock(clock.clone()));
     /// assert!(limiter.check("alice", 1).await.is_allowed());
     /// assert!(!limiter.check("alice", 1).await.is_allowed());
     /// clock.advance(Duration::from_secs(1));

@@ -20,8 +20,8 @@ pub enum RedisConnectError {
     /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] RedisSettingsError),
-    /// No server replied.
-    #[error("redis is not connected after {} s: {reason}", CONNECT_WITHIN.as_secs())]
+    /// No server replied within ten seconds, or one refused the login or the TLS handshake.
+    #[error("cannot connect to redis: {reason}")]
     Unreachable {
         /// Last error of a connection.
         reason: String,
@@ -41,7 +41,7 @@ impl RedisStore {
     /// use tollgate_limiter::{RateLimiter, RedisSettings, RedisStore, TokenBucket};
     ///
     /// let url = "redis://127.0.0.1:6379";
-    /// let limiter = RateLimiter::new(TokenBucket::per_second(10, 20)?, RedisStore::connect(url).await?);
+    /// let limiter = RateLimiter::new("api", TokenBucket::per_second(10, 20)?, RedisStore::connect(url).await?);
     /// assert!(limiter.check("alice", 1).await.is_allowed());
     ///
     /// // Applications that share a server do not share keys.
@@ -53,11 +53,14 @@ impl RedisStore {
     /// ```
     ///
     /// # Errors
-    /// The settings are invalid, or Redis is not connected in time. [`RedisClient::start`] with [`new`](Self::new) does not
+    /// The settings are invalid, Redis is not connected in time, or it refuses the login. [`RedisClient::start`] with [`new`](Self::new) does not
     /// wait.
     pub async fn connect(settings: impl Into<RedisSettings>) -> Result<Self, RedisConnectError> {
         let client = RedisClient::start(&settings.into())?;
-        if !client.wait_connected(CONNECT_WITHIN).await {
+        let mut changes = client.context().changes();
+        let ended = changes.wait_for(|()| client.status().connected() || client.topology().is_refused());
+        let _ = tokio::time::timeout(CONNECT_WITHIN, ended).await;
+        if !client.status().connected() {
             let status = client.status();
             let reason = status.last_error().unwrap_or("no connection was attempted").to_owned();
             return Err(RedisConnectError::Unreachable { reason });

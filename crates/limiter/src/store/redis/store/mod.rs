@@ -24,7 +24,14 @@ use crate::rule::Rule;
 use crate::store::memory::{Clock, MemoryStore};
 use crate::store::{Check, Decision, Forget, OnStoreFailure, Store};
 
-/// Store that decides in Redis; clones share everything.
+/// Store that decides in Redis, for limits that several processes share. [`connect`](Self::connect) has an example.
+///
+/// A decision costs one round trip, and waits at most for [`RedisSettings::timeout`](super::RedisSettings::timeout) (100 ms). Past it,
+/// or while Redis is unreachable, [`on_store_failure`](Self::on_store_failure) decides: by default in this process's memory. The
+/// [`source`](crate::Verdict::source) of such a verdict is [`Fallback`](crate::verdict::Source::Fallback). A lost connection is
+/// replaced in the background.
+///
+/// Clones share the connections, cached denials and leases. The store works as long as the tokio runtime that connected it.
 #[derive(Clone)]
 pub struct RedisStore {
     client: Arc<RedisClient>,

@@ -113,6 +113,11 @@ impl Topology {
         }
     }
 
+    /// Returns true if a server refused the login or the TLS handshake, so that waiting does not help.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.nodes().iter().any(|node| node.connect_error() != StoreError::Disconnected)
+    }
+
     pub(crate) fn shutdown(&self) {
         match self {
             Self::One(node) => node.shutdown(),
