@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::TokenBucket;
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-use tollgate_limiter::rule::TokenBucket;
 
 pub(crate) fn app() -> Result<Router, Box<dyn Error>> {
     let ten_an_hour = TokenBucket::new(10, Duration::from_secs(3600), 10)?;

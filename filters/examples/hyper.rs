@@ -13,8 +13,8 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::TokenBucket;
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-use tollgate_limiter::rule::TokenBucket;
 use tower::util::MapRequestLayer;
 use tower::{ServiceBuilder, service_fn};
 

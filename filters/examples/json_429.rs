@@ -9,8 +9,8 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::TokenBucket;
 use tollgate_filters::request_rate_limiter::{MissingKey, RequestRateLimiterLayer};
-use tollgate_limiter::rule::TokenBucket;
 
 pub(crate) fn app() -> Result<Router, Box<dyn Error>> {
     let limiter = RequestRateLimiterLayer::builder()

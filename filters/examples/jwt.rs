@@ -8,8 +8,8 @@ use axum::Router;
 use axum::routing::get;
 use tollgate_filters::jwt::{Algorithm, KeySet, Settings, Verifier};
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::TokenBucket;
 use tollgate_filters::request_rate_limiter::{MissingKey, RequestRateLimiterLayer};
-use tollgate_limiter::rule::TokenBucket;
 
 /// The key `secret-of-thirty-three-bytes-long`. Read keys of production from the issuer's JWKS.
 const KEYS: &str = r#"{"keys": [{"kty": "oct", "k": "c2VjcmV0LW9mLXRoaXJ0eS10aHJlZS1ieXRlcy1sb25n"}]}"#;

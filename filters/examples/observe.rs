@@ -8,8 +8,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::TokenBucket;
 use tollgate_filters::request_rate_limiter::{Enforcement, RequestRateLimiterLayer, VerdictKind};
-use tollgate_limiter::rule::TokenBucket;
 
 pub(crate) fn app() -> Result<Router, Box<dyn Error>> {
     let over_limit = Arc::new(AtomicU64::new(0));

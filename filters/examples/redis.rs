@@ -3,28 +3,21 @@
 //! Start it twice: `cargo run -p tollgate-filters --features redis --example redis -- 127.0.0.1:3000`, and with port 3001.
 
 use std::error::Error;
-use std::num::NonZeroUsize;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::{OnStoreFailure, RedisStore, TokenBucket};
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-use tollgate_limiter::rule::TokenBucket;
-use tollgate_limiter::store::OnStoreFailure;
-use tollgate_limiter::store::memory::MemoryStore;
-use tollgate_limiter::store::redis::{RedisClient, RedisSettings, RedisStore};
 
 pub(crate) async fn app(redis: &str) -> Result<Router, Box<dyn Error>> {
-    let client = RedisClient::start(&RedisSettings::new(redis))?;
-    client.wait_connected(Duration::from_secs(5)).await;
-    // Decides while Redis is unreachable.
-    let fallback = Arc::new(MemoryStore::new(NonZeroUsize::MIN.saturating_add(9_999)));
+    // While Redis is unreachable, requests get 503. By default, each process decides in its memory.
+    let store = RedisStore::connect(redis).await?.on_store_failure(OnStoreFailure::Deny);
     let limiter = RequestRateLimiterLayer::builder()
         .rule(TokenBucket::new(3, Duration::from_secs(60), 3)?)
         .key(KeyResolver::parse("header:X-User")?)
-        .store("orders", RedisStore::new(client, fallback, OnStoreFailure::Deny))
+        .store("orders", store)
         .build()?;
     Ok(Router::new().route("/", get(|| async { "hello\n" })).layer(limiter))
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::TokenBucket;
+use tollgate_filters::limiter::store::memory::MemoryStore;
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-use tollgate_limiter::rule::TokenBucket;
-use tollgate_limiter::store::memory::MemoryStore;
 
 pub(crate) fn app() -> Result<Router, Box<dyn Error>> {
     let store = Arc::new(MemoryStore::new(NonZeroUsize::MIN.saturating_add(9_999)));

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::TokenBucket;
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-use tollgate_limiter::rule::TokenBucket;
 use tonic::server::NamedService;
 use tonic::transport::Server;
 use tonic::transport::server::{TcpConnectInfo, TcpIncoming};

@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use tollgate_filters::key_resolver::KeyResolver;
+use tollgate_filters::limiter::rule::{Align, FixedWindow, TokenBucket};
 use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-use tollgate_limiter::rule::{Align, FixedWindow, TokenBucket};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

@@ -52,7 +52,8 @@ pub fn requests_without_address() -> u64 {
     WITHOUT_ADDRESS.load(Ordering::Relaxed)
 }
 
-/// Returns the address in a request's [`RequestContext`]; with the feature `axum`, otherwise that in its `ConnectInfo`.
+/// Returns the address in a request's [`RequestContext`]; with the feature `axum`, otherwise that in its `ConnectInfo`, or in the
+/// `MockConnectInfo` of a test.
 #[inline]
 pub(crate) fn of_extensions(extensions: &Extensions) -> Option<IpAddr> {
     let in_context = extensions.get::<RequestContext>().and_then(|context| context.client_ip);
@@ -61,7 +62,11 @@ pub(crate) fn of_extensions(extensions: &Extensions) -> Option<IpAddr> {
 
 #[cfg(feature = "axum")]
 fn of_connection(extensions: &Extensions) -> Option<IpAddr> {
-    extensions.get::<axum::extract::ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
+    use axum::extract::ConnectInfo;
+    use axum::extract::connect_info::MockConnectInfo;
+
+    let peer = extensions.get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0);
+    peer.or_else(|| Some(extensions.get::<MockConnectInfo<SocketAddr>>()?.0)).map(|peer| peer.ip())
 }
 
 #[cfg(not(feature = "axum"))]

@@ -1,7 +1,20 @@
 //! Rate limiting and request filters as [tower] layers, for any tower or axum service.
 //!
-//! Each layer is one module behind one cargo feature, and `full` enables all of them.
-//! [`request_rate_limiter`] starts with a limiter in ten lines.
+//! ```
+//! use tollgate_filters::key_resolver::KeyResolver;
+//! use tollgate_filters::limiter::TokenBucket;
+//! use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
+//!
+//! // 10 requests per second of each client address, and bursts of 20. Others get 429 with `Retry-After`.
+//! let limiter = RequestRateLimiterLayer::builder()
+//!     .rule(TokenBucket::per_second(10, 20)?)
+//!     .key(KeyResolver::client_ip())
+//!     .build()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! `Router::layer(limiter)` puts it around an axum service, `ServiceBuilder::layer(limiter)` around any other; the `examples` of this crate
+//! are complete programs. Each layer is one module behind one cargo feature, and `full` enables all of them.
 //!
 //! | Layer | Feature | Does | Responds itself |
 //! |---|---|---|---|
@@ -22,6 +35,8 @@
 //! | [`CorsLayer`] | `cors` | answers CORS preflights, adds `Access-Control-*` | 200, 403 |
 //! | [`RetryLayer`] | `retry` | repeats failed requests | never |
 //! | [`CircuitBreakerLayer`] | `circuit-breaker` | stops calling a failing upstream for a cool-down period | 503 open, 504 time limit |
+//!
+//! Rules and stores are those of [`limiter`], the crate `tollgate-limiter`.
 //!
 //! Further features: `redis` and `redis-tls` for limits that several processes share, `jwt` for keys from claims of
 //! verified JSON Web Tokens, `axum` for addresses of clients in axum's `ConnectInfo`. The default features are the limiters: `request-rate-limiter` and `concurrency-limiter`.
@@ -149,3 +164,5 @@ pub mod set_status;
 pub mod verify_api_key;
 #[cfg(any(feature = "verify-api-key", feature = "concurrency-limiter", feature = "request-rate-limiter"))]
 mod wait;
+
+pub use tollgate_limiter as limiter;

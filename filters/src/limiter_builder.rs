@@ -66,12 +66,20 @@ pub enum BuildError {
     /// Two rules of a set have one scope and one algorithm, so that a request would be counted once for both.
     #[error("two rules share the scope `{0}` and its buckets: give each a scope of its own")]
     SharedScope(String),
+    /// The cost of a request under a rule is 0, so that the rule limits nothing, or its `max` is below its `tokens`.
+    #[error(
+        "the cost under rule `{0}` limits nothing: `tokens` and `unit` must be at least 1, and `max` at least `tokens`"
+    )]
+    InvalidCost(Arc<str>),
     /// The limit of concurrent requests is 0, or too large.
     #[error(transparent)]
     Limit(#[from] ConcurrencyError),
     /// A key resolver reads claims of tokens that nothing verifies, so that no request has a key.
     #[error("the key resolver `{0}` has no verifier of tokens: set one with `KeyResolver::with_jwt`")]
     NeedsVerifier(String),
+    /// A key resolver is a list without parts, so that no request has a key.
+    #[error("the key resolver is a list without parts, so that no request has a key: add a part")]
+    NoKeyParts,
 }
 
 impl<S: LimiterSettings> Default for LimiterBuilder<S> {
@@ -122,14 +130,6 @@ impl<S: LimiterSettings, R, K> LimiterBuilder<S, R, K> {
         self
     }
 
-    /// Sets a store of any type, as `store`.
-    #[must_use]
-    pub fn shared_store(mut self, name: impl Into<Arc<str>>, store: Arc<S::Store>) -> Self {
-        self.name = name.into();
-        self.store = Some(store);
-        self
-    }
-
     /// Sets the status of denials.
     #[must_use]
     pub fn status(mut self, status: StatusCode) -> Self {
@@ -177,10 +177,15 @@ impl<S: LimiterSettings, R> LimiterBuilder<S, R, KeyResolver> {
     /// Completes the settings. `keys` returns the key resolvers that the limiter has beside its own.
     ///
     /// # Errors
-    /// A key resolver lacks a verifier of tokens.
+    /// A key resolver lacks a verifier of tokens, or has no parts.
     pub(crate) fn complete(mut self, keys: impl FnOnce(&R) -> Vec<&KeyResolver>) -> Result<Self, BuildError> {
-        if let Some(key) = keys(&self.rules).into_iter().chain([&self.key]).find(|key| key.needs_verifier()) {
-            return Err(BuildError::NeedsVerifier(key.to_string()));
+        for key in keys(&self.rules).into_iter().chain([&self.key]) {
+            if key.needs_verifier() {
+                return Err(BuildError::NeedsVerifier(key.to_string()));
+            }
+            if key.has_no_parts() {
+                return Err(BuildError::NoKeyParts);
+            }
         }
         let SharedSettings { key_resolver, deny_empty_key, error_format, .. } = self.settings.shared();
         key_resolver.clone_from(&self.key);

@@ -5,9 +5,12 @@
 use std::net::SocketAddr;
 
 use axum::body::Body;
+use axum::extract::Request;
+use axum::extract::connect_info::MockConnectInfo;
 use axum::response::Response;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
+use tower::ServiceExt;
 
 #[path = "../examples/axum.rs"]
 #[allow(dead_code, reason = "`main` is not called")]
@@ -70,4 +73,16 @@ async fn an_outer_layer_may_change_the_body_of_a_refusal() {
             assert!(last.contains("content-length: 43\r\n") && last.ends_with("one than before\n"), "{last}");
         })
         .await;
+}
+
+#[tokio::test]
+async fn the_mock_of_a_test_has_the_address_of_its_client() {
+    let app = example::app().unwrap();
+    let remaining = async |client: [u8; 4]| {
+        let app = app.clone().layer(MockConnectInfo(SocketAddr::from((client, 1))));
+        let response = app.oneshot(Request::new(Body::empty())).await.unwrap();
+        response.headers()["x-ratelimit-remaining"].to_str().unwrap().to_owned()
+    };
+    let [ada, bob] = [[192, 0, 2, 1], [192, 0, 2, 2]];
+    assert_eq!([remaining(ada).await, remaining(bob).await, remaining(ada).await], ["9", "9", "8"]);
 }

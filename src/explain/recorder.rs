@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tollgate_filters::context::{ReceivedPath, RequestContext, TargetUri};
 use tollgate_filters::request_rate_limiter::Enforcement;
 use tollgate_limiter::concurrency::redis::key_name;
-use tollgate_limiter::concurrency::{Acquired, Acquisition, HeldSlot, SlotStats, SlotStore};
+use tollgate_limiter::concurrency::{Acquired, Acquisition, Concurrency, HeldSlot, SlotStats, SlotStore};
 use tollgate_limiter::key::BucketKey;
 use tollgate_limiter::metering::{Ledger, Meter};
 use tollgate_limiter::plan::PlanSource;
@@ -66,27 +66,22 @@ struct RedisKeys {
     is_locked: bool,
 }
 
-/// Store of one filter. Allows every request, and records the keys.
-struct RecordingStore {
+/// Store of one filter, with what it counts. Allows every request, and records the keys.
+struct RecordingStore<C> {
     /// Position of the filter.
     position: usize,
     /// Form of the keys in Redis; `None` if counts are kept in memory.
     redis: Option<RedisKeys>,
-    counts: Counts,
+    counted: C,
     records: Arc<Mutex<Records>>,
 }
 
-/// Counts of a filter.
-enum Counts {
-    /// Buckets of a rate limiter.
-    Buckets {
-        store: Option<StoreKind>,
-        is_locked: bool,
-        /// Scope, rule and enforcement of each limit.
-        limits: Vec<(Arc<str>, Rule, Enforcement)>,
-    },
-    /// Slots of a concurrency limiter, with its rule in words.
-    Slots(String),
+/// Buckets of a rate limiter.
+struct Buckets {
+    store: Option<StoreKind>,
+    is_locked: bool,
+    /// Scope, rule and enforcement of each limit.
+    limits: Vec<(Arc<str>, Rule, Enforcement)>,
 }
 
 impl RedisKeys {
@@ -158,8 +153,8 @@ impl<'r> Recorder<'r> {
         Some(RedisKeys { prefix: Arc::clone(&redis.settings.key_prefix), hash_ids: redis.hash_keys, is_locked })
     }
 
-    fn recording_store(&self, position: usize, redis: Option<RedisKeys>, counts: Counts) -> RecordingStore {
-        RecordingStore { position, redis, counts, records: Arc::clone(&self.records) }
+    fn recording_store<C>(&self, position: usize, redis: Option<RedisKeys>, counted: C) -> RecordingStore<C> {
+        RecordingStore { position, redis, counted, records: Arc::clone(&self.records) }
     }
 }
 
@@ -171,15 +166,14 @@ impl LayerContext for Recorder<'_> {
         let naming = self.route.rate_limiters().find(|naming| std::ptr::eq(naming.limiter, limiter));
         let rules = naming.into_iter().flat_map(|naming| naming.all());
         let limits = rules.map(|rule| (Arc::clone(&rule.scope), rule.limit.rule.clone(), rule.enforcement()));
-        let counts = Counts::Buckets { store: limiter.store, is_locked, limits: limits.collect() };
-        Arc::new(self.recording_store(position, self.redis_keys(limiter.store, is_locked), counts))
+        let buckets = Buckets { store: limiter.store, is_locked, limits: limits.collect() };
+        Arc::new(self.recording_store(position, self.redis_keys(limiter.store, is_locked), buckets))
     }
 
     fn slots(&self, limiter: &ConcurrencyLimiter, _: Arc<SlotStats>) -> Arc<dyn SlotStore> {
         let position =
             self.position(|filter| matches!(filter, Filter::ConcurrencyLimiter(it) if std::ptr::eq(&**it, limiter)));
-        let rule = format!("at most {} concurrent requests", limiter.rule.limit());
-        Arc::new(self.recording_store(position, self.redis_keys(limiter.store, false), Counts::Slots(rule)))
+        Arc::new(self.recording_store(position, self.redis_keys(limiter.store, false), limiter.rule))
     }
 
     fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
@@ -240,7 +234,7 @@ fn forwarded(request: &Request<Body>, target: &Target) -> ForwardedRequest {
     }
 }
 
-impl RecordingStore {
+impl RecordingStore<Buckets> {
     /// Records the checks of one stage, and returns the verdict on unused keys.
     fn record(&self, checks: &[Check<'_>]) -> Verdict {
         let names = self.redis.as_ref().map(|keys| keys.named(key_names(checks, keys.hash_ids, keys.is_locked)));
@@ -250,12 +244,11 @@ impl RecordingStore {
             // All rules of one call share its Redis keys: the last rule lists them.
             let redis_keys = if index + 1 == checks.len() { names.clone() } else { Vec::new() };
             let mut counted = counted(check.key, describe(check.rule), check.cost, redis_keys);
-            if let &Counts::Buckets { store, is_locked, ref limits } = &self.counts {
-                let limit = limits.iter().find(|(scope, rule, _)| **scope == *check.key.scope && rule == check.rule);
-                counted.observed = limit.is_some_and(|(_, _, enforcement)| enforcement.observes(check.key.id));
-                let (key_id, rule) = (check.key.id.into(), check.rule.clone());
-                counted.bucket = Some(Bucket { key_id, rule, store, is_locked });
-            }
+            let Buckets { store, is_locked, ref limits } = self.counted;
+            let limit = limits.iter().find(|(scope, rule, _)| **scope == *check.key.scope && rule == check.rule);
+            counted.observed = limit.is_some_and(|(_, _, enforcement)| enforcement.observes(check.key.id));
+            let (key_id, rule) = (check.key.id.into(), check.rule.clone());
+            counted.bucket = Some(Bucket { key_id, rule, store, is_locked });
             records.counted.push((self.position, counted));
         }
         let capacities = checks.iter().map(|check| check.rule.capacity());
@@ -271,7 +264,7 @@ impl RecordingStore {
     }
 }
 
-impl Store for RecordingStore {
+impl Store for RecordingStore<Buckets> {
     fn decide(&self, enforced: &[Check<'_>], observed: &[Check<'_>]) -> Decision {
         let verdict = self.record(enforced);
         let is_over = observed.is_empty() || !verdict.is_allowed();
@@ -281,10 +274,14 @@ impl Store for RecordingStore {
     fn settle(&self, _: Check<'_>, _: i64, _: u64) {}
 }
 
-impl SlotStore for RecordingStore {
+impl SlotStore for RecordingStore<Concurrency> {
+    fn rule(&self) -> Concurrency {
+        self.counted
+    }
+
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let redis_keys = self.redis.as_ref().map(|keys| keys.named(vec![key_name(key, keys.hash_ids)]));
-        let rule = if let Counts::Slots(rule) = &self.counts { rule.clone() } else { String::new() };
+        let rule = format!("at most {} concurrent requests", self.counted.limit());
         let counted = counted(key, rule, 1, redis_keys.unwrap_or_default());
         self.records.lock().counted.push((self.position, counted));
         Acquisition::Ready(Acquired { verdict: Verdict::uncounted(Outcome::Allowed), slot: Some(HeldSlot::new(())) })

@@ -186,7 +186,7 @@ impl RouteBuilder<'_> {
         for ((limit, name), scope) in limits_mut(limiter).zip(&names).zip(scopes) {
             let resolver = limit.key_resolver.as_ref().unwrap_or(&default).clone();
             let lacking = self.log_facts.lacks(&resolver);
-            let is_share = matches!(limit.enforcement.and(shared), Enforcement::Keys(1..10_000));
+            let is_share = matches!(limit.enforcement.and(shared), Enforcement::PerTenThousand(1..10_000));
             if let Some(text) = self.unknown_rule(limit, lacking.as_ref(), is_share) {
                 limit.enforcement = Enforcement::Off;
                 self.switched_off += 1;

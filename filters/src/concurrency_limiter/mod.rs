@@ -72,7 +72,7 @@ use crate::wait::Admitted;
 
 /// Limits concurrent requests per key. See the [module](self).
 ///
-/// All services of one layer, and all layers of one store and scope, share their slots.
+/// All services of one layer, and all layers of one store and name, share their slots.
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimiterLayer {
     limiter: Arc<Limiter>,

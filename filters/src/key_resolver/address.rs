@@ -15,7 +15,7 @@ use crate::client_address;
 
 impl KeyResolver {
     /// Resolves to the client's address, IPv4 in full and IPv6 by /64: that of the request's [`RequestContext`](crate::context::RequestContext), or that of axum's
-    /// `ConnectInfo<SocketAddr>` with the feature `axum`.
+    /// `ConnectInfo<SocketAddr>` with the feature `axum`, which in tests may be a `MockConnectInfo`.
     ///
     /// A request without either has no key: see [`requests_without_address`](crate::client_address::requests_without_address).
     #[must_use]

@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 
-use http::HeaderName;
 use http::header::{AUTHORIZATION, PROXY_AUTHORIZATION};
 
 use super::buffer::KeyBuf;
 
 /// Returns true if the field `name` holds credentials.
-pub(super) fn are_in(name: &HeaderName) -> bool {
-    *name == AUTHORIZATION || *name == PROXY_AUTHORIZATION
+pub(super) fn are_in(name: &str) -> bool {
+    [AUTHORIZATION, PROXY_AUTHORIZATION].iter().any(|field| name.eq_ignore_ascii_case(field.as_str()))
 }
 
 /// Returns the normal form of `value`: the scheme, which ignores case (RFC 9110 §11.1), as in `Bearer`, and one space between

@@ -10,6 +10,7 @@ use http::header::AsHeaderName;
 use http::{Extensions, HeaderMap, HeaderValue, Method, Request, Uri};
 
 use super::buffer::KeyBuf;
+use super::credentials;
 use crate::repeated::Repeated;
 
 /// Request without its body, borrowed.
@@ -53,14 +54,16 @@ pub(super) type AddressFn = UserFn<dyn Fn(&Extensions, &HeaderMap) -> Option<IpA
 // === impl Fields ===
 
 impl<'a> Fields<'a> {
-    /// Returns the value of the field `name`; `None` if there is none, or several different ones.
-    pub fn get(&self, name: impl AsHeaderName) -> Option<Key<'a>> {
+    /// Returns the value of the field `name`; `None` if there is none, or several different ones. As with `header:NAME`, credentials in
+    /// `Authorization` have the scheme as in `Bearer` and one space behind it: another spelling is no other key.
+    pub fn get(&self, name: impl AsHeaderName + AsRef<str>) -> Option<Key<'a>> {
+        let holds_credentials = credentials::are_in(name.as_ref());
         let values = self.map.get_all(name).iter().map(HeaderValue::as_bytes);
         let value = Repeated::of(values, |one, other| one == other);
         if value == Repeated::Differing {
             self.differs.set(true);
         }
-        value.one().map(Key::from)
+        value.one().map(|value| if holds_credentials { Key(credentials::normal_id(value)) } else { value.into() })
     }
 
     /// Returns all fields. Reading them does not make a request ambiguous.

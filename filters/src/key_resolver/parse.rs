@@ -82,7 +82,7 @@ fn with_name(text: &str, kind: &str, name: &str) -> Result<Kind, KeyResolverErro
             return Err(KeyResolverError::MissingName(text.to_owned()));
         }
         ("header", name) => match HeaderName::from_bytes(name.as_bytes()) {
-            Ok(name) if credentials::are_in(&name) => Kind::Credentials(name),
+            Ok(name) if credentials::are_in(name.as_str()) => Kind::Credentials(name),
             Ok(name) => Kind::Header(name),
             Err(_) => return Err(KeyResolverError::BadHeaderName(text.to_owned())),
         },

@@ -1,7 +1,7 @@
 //! The key resolver and its kinds.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use http::{HeaderName, Request};
 
@@ -18,7 +18,7 @@ use crate::cookie;
 use crate::jwt::Verifier;
 use crate::query;
 
-/// Resolver of the key id under which a request is counted. See the [module](super) for the kinds.
+/// Resolver of the key id under which a request is counted. See the [module](super) for the kinds and an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyResolver(pub(super) Kind);
 
@@ -107,7 +107,7 @@ impl KeyResolver {
         Self(Kind::OrShared(Box::new(self)))
     }
 
-    /// Resolves preflights without a key id to an id of their client's address ([`RequestContext::client_ip`]). Browsers send
+    /// Resolves preflights without a key id to an id of their client's address, as [`client_ip`](Self::client_ip) has it. Browsers send
     /// them without header fields of the application, cookies, tokens and a body. Resolvers that read no header field stay as
     /// they are.
     #[must_use]
@@ -147,7 +147,8 @@ impl KeyResolver {
             kind => kind,
         };
         buf.clear();
-        let context = || request.extensions().get::<RequestContext>();
+        let context =
+            || request.extensions().get::<RequestContext>().or_else(|| note_missing(&CONTEXT, CONTEXT_ADVICE));
         let id = match kind {
             Kind::Ip(prefixes) => {
                 extract::network(client_address::of_extensions(request.extensions())?, *prefixes, buf);
@@ -178,8 +179,14 @@ impl KeyResolver {
                 verifier.as_ref()?.write_claim(request.headers(), claim, buf)?;
                 buf.as_bytes()
             }
-            Kind::ApiKey(KeyPart::Id, _) => Identity::key_of(request)?.id.as_bytes(),
-            Kind::ApiKey(KeyPart::Plan, _) => Identity::key_of(request)?.plan.as_deref()?.as_bytes(),
+            Kind::ApiKey(part, _) => {
+                request.extensions().get::<Identity>().or_else(|| note_missing(&IDENTITY, IDENTITY_ADVICE))?;
+                let key = Identity::key_of(request)?;
+                match part {
+                    KeyPart::Id => key.id.as_bytes(),
+                    KeyPart::Plan => key.plan.as_deref()?.as_bytes(),
+                }
+            }
             Kind::Function(function) => {
                 function.write_key(request, buf)?;
                 buf.as_bytes()
@@ -194,7 +201,7 @@ impl KeyResolver {
             }
             Kind::OrPreflight(resolver) if resolver.has_value(request) => return resolver.resolve(request, buf),
             Kind::OrPreflight(_) => {
-                extract::write_preflight_id(context()?.client_ip?, buf);
+                extract::write_preflight_id(client_address::of_extensions(request.extensions())?, buf);
                 buf.as_bytes()
             }
         };
@@ -240,6 +247,20 @@ impl Default for KeyResolver {
     fn default() -> Self {
         Self::principal()
     }
+}
+
+static CONTEXT: Once = Once::new();
+const CONTEXT_ADVICE: &str =
+    "request without a RequestContext, from which keys are read: insert one before the limiter";
+static IDENTITY: Once = Once::new();
+const IDENTITY_ADVICE: &str =
+    "request without an identity, from which keys are read: put an IdentifyLayer before the limiter";
+
+/// Logs `advice` for the first request without an extension that a layer or server before the limiter inserts.
+#[cold]
+fn note_missing<T>(logged: &Once, advice: &str) -> Option<T> {
+    logged.call_once(|| tracing::warn!("{advice}"));
+    None
 }
 
 /// Writes the key id of each part after its length, so that different lists never give the same bytes.

@@ -18,7 +18,7 @@
 //! use http::{Request, Response};
 //! use http_body_util::{BodyExt, Full};
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_limiter::metering::{Dimensions, Ledger, Meter, MeterSettings, Period};
+//! use tollgate_filters::limiter::metering::{Dimensions, Ledger, Meter, MeterSettings, Period};
 //! use tollgate_filters::request_counter::{Counted, RequestCounterLayer};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!

@@ -227,7 +227,7 @@ mod tests {
         // A rule with a key of its own; an exempt client needs none.
         assert_eq!(passes(&settings(), &[(Some("header:x-tenant"), full)]), [false, false, false, true]);
         assert_eq!(passes(&settings(), &[(Some("method"), full)]), [true, true, false, true]);
-        let share = Settings { enforcement: Enforcement::Keys(1), ..settings() };
+        let share = Settings { enforcement: Enforcement::PerTenThousand(1), ..settings() };
         assert_eq!(passes(&share, &[(None, full)]), [false, true, false, true]);
     }
 

@@ -37,7 +37,7 @@ use tollgate_limiter::store::{MAX_CHECKS, Store};
 /// use http_body_util::Full;
 /// use tollgate_filters::key_resolver::KeyResolver;
 /// use tollgate_filters::request_rate_limiter::{Enforcement, RequestRateLimiterLayer};
-/// use tollgate_limiter::rule::{Align, FixedWindow, TokenBucket};
+/// use tollgate_filters::limiter::rule::{Align, FixedWindow, TokenBucket};
 ///
 /// const DAY: Duration = Duration::from_secs(86_400);
 ///
@@ -103,6 +103,14 @@ impl<R, K> Builder<R, K> {
         self.shared_store(name, Arc::new(store))
     }
 
+    /// Sets a store of any type, as [`store`](Self::store).
+    #[must_use]
+    pub fn shared_store(mut self, name: impl Into<Arc<str>>, store: Arc<dyn Store>) -> Self {
+        self.name = name.into();
+        self.store = Some(store);
+        self
+    }
+
     /// Sets the cost of a request.
     #[must_use]
     pub fn cost(mut self, cost: impl Into<Cost>) -> Self {
@@ -136,11 +144,9 @@ impl Builder<Vec<Rule>, KeyResolver> {
     /// Builds the layer.
     ///
     /// # Errors
-    /// The number of rules is 0 or above [`MAX_CHECKS`], or the key resolver lacks a verifier of tokens.
+    /// The number of rules is 0 or above [`MAX_CHECKS`], the cost is 0, or the key resolver lacks a verifier of
+    /// tokens.
     pub fn build(self) -> Result<RequestRateLimiterLayer, BuildError> {
-        if self.rules.is_empty() {
-            return Err(BuildError::NoRules);
-        }
         let builder = self.share_missing_keys();
         let (base, cost, is_single) =
             (Arc::clone(&builder.name), builder.settings.cost.clone(), builder.rules.len() == 1);
@@ -168,8 +174,15 @@ impl Builder<RuleSets, KeyResolver> {
     /// access lists.
     ///
     /// # Errors
-    /// A set has more rules than [`MAX_CHECKS`], two of them share their buckets, or a key resolver lacks a verifier of tokens.
+    /// There is no rule, a set has more than [`MAX_CHECKS`], two of them share their buckets, a cost is 0, or a key resolver
+    /// lacks a verifier of tokens.
     pub fn build(self) -> Result<RequestRateLimiterLayer, BuildError> {
+        if self.rules.rules().next().is_none() {
+            return Err(BuildError::NoRules);
+        }
+        if let Some(limit) = self.rules.rules().find(|limit| !limit.cost.is_valid()) {
+            return Err(BuildError::InvalidCost(Arc::clone(&limit.name)));
+        }
         if self.rules.longest() > MAX_CHECKS {
             return Err(BuildError::TooManyRules(self.rules.longest()));
         }

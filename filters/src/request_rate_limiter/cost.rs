@@ -10,7 +10,7 @@ use tollgate_limiter::rule::MAX_SAFE_INTEGER as MAX_TOKENS;
 pub struct Cost {
     /// The source of the number.
     pub source: CostSource,
-    /// The cost if the source gives none, and the reservation before the source is known (`requested-tokens`).
+    /// The cost if the source gives none, and the reservation before the source is known (`requested-tokens`). At least 1.
     pub tokens: u64,
     /// Upper bound of the cost (`max-cost`). A larger number from the source is reduced to it.
     pub max: u64,
@@ -60,6 +60,15 @@ impl From<u64> for Cost {
 }
 
 impl Cost {
+    /// Returns false if requests are free, or if the bound is below the tokens.
+    pub(super) fn is_valid(&self) -> bool {
+        let unit = match self.source {
+            CostSource::RequestBody { unit } | CostSource::ResponseBody { unit } => unit,
+            CostSource::Fixed | CostSource::RequestHeader(_) | CostSource::ResponseHeader(_) => 1,
+        };
+        self.tokens >= 1 && self.max >= self.tokens && unit >= 1
+    }
+
     /// Returns true if the cost may differ between requests.
     #[must_use]
     pub fn varies(&self) -> bool {

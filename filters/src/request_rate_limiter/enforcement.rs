@@ -7,7 +7,7 @@ pub enum Enforcement {
     Off,
     /// The rule denies this many of 10,000 keys, always the same ones. For other keys, the verdict is reported and the
     /// request is forwarded. 0 is `mode: observe`.
-    Keys(u16),
+    PerTenThousand(u16),
 }
 
 /// Stage of the evaluation in which a rule is checked for a key.
@@ -19,15 +19,15 @@ pub(super) enum Stage {
 
 impl Enforcement {
     /// Denies every key that is over the limit (`mode: enforce`).
-    pub const FULL: Self = Self::Keys(ALL_KEYS);
+    pub const FULL: Self = Self::PerTenThousand(ALL_KEYS);
     /// Denies no key (`mode: observe`).
-    pub const OBSERVE: Self = Self::Keys(0);
+    pub const OBSERVE: Self = Self::PerTenThousand(0);
 
     /// Returns the weaker of the two, such as of a filter and of a rule in it.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Keys(a), Self::Keys(b)) => Self::Keys(a.min(b)),
+            (Self::PerTenThousand(a), Self::PerTenThousand(b)) => Self::PerTenThousand(a.min(b)),
             (Self::Off, _) | (_, Self::Off) => Self::Off,
         }
     }
@@ -52,9 +52,9 @@ impl Enforcement {
         match self {
             Self::FULL => Some(Stage::Enforced),
             Self::Off => None,
-            Self::Keys(0) => Some(Stage::Observed),
-            Self::Keys(share) if id.is_empty() || bucket_of(id) < share => Some(Stage::Enforced),
-            Self::Keys(_) => Some(Stage::Observed),
+            Self::PerTenThousand(0) => Some(Stage::Observed),
+            Self::PerTenThousand(share) if id.is_empty() || bucket_of(id) < share => Some(Stage::Enforced),
+            Self::PerTenThousand(_) => Some(Stage::Observed),
         }
     }
 }
@@ -79,7 +79,8 @@ mod tests {
     fn keys_in_a_share_stay_in_it_as_it_grows() {
         let keys: Vec<String> = (0..20_000).map(|n| format!("user-{n}")).collect();
         let enforced = |share: u16| {
-            let holds = |key: &&String| Enforcement::Keys(share).stage_for(key.as_bytes()) == Some(Stage::Enforced);
+            let holds =
+                |key: &&String| Enforcement::PerTenThousand(share).stage_for(key.as_bytes()) == Some(Stage::Enforced);
             keys.iter().filter(holds).collect::<Vec<_>>()
         };
         let (tenth, half) = (enforced(1_000), enforced(5_000));
@@ -87,7 +88,7 @@ mod tests {
         assert!((9_700..10_300).contains(&half.len()), "{}", half.len());
         assert!(tenth.iter().all(|key| half.contains(key)));
         assert_eq!((enforced(0).len(), enforced(10_000).len()), (0, keys.len()));
-        assert_eq!(Enforcement::Keys(1).stage_for(b""), Some(Stage::Enforced), "requests without a key");
+        assert_eq!(Enforcement::PerTenThousand(1).stage_for(b""), Some(Stage::Enforced), "requests without a key");
     }
 
     #[test]
@@ -99,7 +100,7 @@ mod tests {
     #[test]
     fn the_weaker_enforcement_wins() {
         assert_eq!(Enforcement::FULL.and(Enforcement::OBSERVE), Enforcement::OBSERVE);
-        assert_eq!(Enforcement::FULL.and(Enforcement::Keys(70)), Enforcement::Keys(70));
+        assert_eq!(Enforcement::FULL.and(Enforcement::PerTenThousand(70)), Enforcement::PerTenThousand(70));
         assert_eq!(Enforcement::OBSERVE.and(Enforcement::Off), Enforcement::Off);
     }
 }

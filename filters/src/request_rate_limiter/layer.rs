@@ -16,8 +16,10 @@ use crate::refusal_body::{RefusalBodies, RefusalBodyLayer, ReplyBody};
 use crate::request_filter::RespondOr;
 use crate::wait::Admitted;
 
-/// Layer of [`RequestRateLimiter`]. All services of one layer, and all layers of one store and scope, share their
-/// buckets.
+/// Denies requests over the limits of their keys. See the [module](super) for an example, and [`Builder`](super::Builder) for the
+/// settings and their defaults.
+///
+/// All services of one layer, and all layers of one store and name, share their buckets.
 #[derive(Clone, Debug)]
 pub struct RequestRateLimiterLayer {
     limiter: Arc<Limiter>,

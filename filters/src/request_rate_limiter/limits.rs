@@ -101,7 +101,7 @@ pub struct Limit {
 }
 
 /// Rule sets of a limiter, each with at most [`MAX_CHECKS`](tollgate_limiter::store::MAX_CHECKS) rules. An empty set
-/// limits nothing.
+/// limits nothing; at least one has a rule.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSets {
     /// The set for requests without a plan.

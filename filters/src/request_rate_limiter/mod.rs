@@ -33,12 +33,13 @@
 //! # A limiter in ten lines
 //!
 //! [`RequestRateLimiterLayer::builder`] needs a rule and a key. It counts in a memory store of its own, and requests without
-//! a key share one bucket. `examples/axum.rs` is a complete axum service.
+//! a key share one bucket. With a [`RedisStore`](tollgate_limiter::store), several processes share the buckets. `examples/axum.rs` is a
+//! complete axum service.
 //!
 //! ```
 //! use tollgate_filters::key_resolver::KeyResolver;
 //! use tollgate_filters::request_rate_limiter::RequestRateLimiterLayer;
-//! use tollgate_limiter::rule::TokenBucket;
+//! use tollgate_filters::limiter::rule::TokenBucket;
 //!
 //! let layer = RequestRateLimiterLayer::builder()
 //!     .rule(TokenBucket::per_second(10, 20)?)
@@ -56,9 +57,9 @@
 //! use http::{Request, Response, StatusCode};
 //! use http_body_util::{Empty, Full};
 //! use tollgate_filters::key_resolver::KeyResolver;
-//! use tollgate_limiter::rule::TokenBucket;
-//! use tollgate_limiter::store::{Check, Decision, Store};
-//! use tollgate_limiter::verdict::{Outcome, Verdict};
+//! use tollgate_filters::limiter::rule::TokenBucket;
+//! use tollgate_filters::limiter::store::{Check, Decision, Store};
+//! use tollgate_filters::limiter::verdict::{Outcome, Verdict};
 //! use tollgate_filters::request_rate_limiter::{RequestRateLimiterLayer, Settings};
 //! use tower::{Layer, ServiceExt, service_fn};
 //!

@@ -14,7 +14,7 @@
 //! use http_body_util::Full;
 //! use tollgate_filters::api_key::{KeyTable, Settings};
 //! use tollgate_filters::verify_api_key::{ApiKeyLayer, FilterSettings, Guesses, Identifier, IdentifyLayer, KeyStore};
-//! use tollgate_limiter::rule::TokenBucket;
+//! use tollgate_filters::limiter::rule::TokenBucket;
 //! use tower::{Layer, ServiceExt, service_fn};
 //!
 //! # #[tokio::main(flavor = "current_thread")]

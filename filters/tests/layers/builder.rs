@@ -12,7 +12,7 @@ use tollgate_filters::concurrency_limiter::ConcurrencyLimiterLayer;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_filters::request_rate_limiter::{
-    AccessList, BuildError, Builder, Cost, Enforcement, Limit, MissingKey, PlanResolver, Plans,
+    AccessList, BuildError, Builder, Cost, CostSource, Enforcement, Limit, MissingKey, PlanResolver, Plans,
     RequestRateLimiterLayer, RuleSets, Settings,
 };
 use tollgate_limiter::rule::{Align, FixedWindow, Rule, TokenBucket};
@@ -163,6 +163,41 @@ fn a_limiter_that_cannot_apply_every_rule_is_an_error() {
         let rules = std::iter::repeat_n(two_an_hour(), count);
         let built = RequestRateLimiterLayer::builder().rules(rules).key(KeyResolver::client_ip()).build();
         assert_eq!(built.err(), expected, "{count} rules");
+    }
+}
+
+#[test]
+fn costs_under_which_a_rule_limits_nothing_are_errors() {
+    let cost = |source, tokens, max| Cost { source, tokens, max };
+    let invalid = [
+        Cost::from(0),
+        cost(CostSource::Fixed, 2, 1),
+        cost(CostSource::RequestBody { unit: 0 }, 1, 9),
+        cost(CostSource::ResponseBody { unit: 0 }, 1, 9),
+        cost(CostSource::RequestHeader("x-cost".parse().unwrap()), 0, 9),
+    ];
+    for cost in invalid {
+        let error = Some(BuildError::InvalidCost("default".into()));
+        assert_eq!(builder().cost(cost.clone()).build().err(), error, "{cost:?}");
+        let sets = RuleSets::single(Limit { cost: cost.clone(), ..limit("r", KeyResolver::client_ip()) });
+        let built = RequestRateLimiterLayer::builder().rule_sets(sets).key(KeyResolver::client_ip()).build();
+        assert_eq!(built.err(), Some(BuildError::InvalidCost("r".into())), "{cost:?}");
+    }
+}
+
+#[test]
+fn rule_sets_without_a_rule_and_keys_without_a_part_are_errors() {
+    let none = RequestRateLimiterLayer::builder().rule_sets(RuleSets::default()).key(KeyResolver::client_ip());
+    assert_eq!(none.build().err(), Some(BuildError::NoRules));
+    let empty = || KeyResolver::composite(Vec::new());
+    let nested = KeyResolver::composite(vec![KeyResolver::client_ip(), empty()]);
+    for key in [empty(), nested, empty().or_shared()] {
+        for missing_key in [MissingKey::Share, MissingKey::Allow, MissingKey::Deny] {
+            let built = keyed(key.clone()).missing_key(missing_key).build();
+            assert_eq!(built.err(), Some(BuildError::NoKeyParts), "{key:?}, {missing_key:?}");
+        }
+        let slots = ConcurrencyLimiterLayer::builder().limit(1).key(key.clone()).missing_key(MissingKey::Allow);
+        assert_eq!(slots.build().err(), Some(BuildError::NoKeyParts), "{key:?}");
     }
 }
 

@@ -35,17 +35,16 @@ fn settings() -> Settings {
 }
 
 fn builder(
-    limit: u64,
     settings: Settings,
     store: impl SlotStore + 'static,
 ) -> Builder<Result<Concurrency, ConcurrencyError>, KeyResolver> {
-    ConcurrencyLimiterLayer::builder().rule(rule(limit)).settings(settings).store("r", store)
+    ConcurrencyLimiterLayer::builder().store("r", store).settings(settings)
 }
 
 fn layer(limit: u64, settings: Settings) -> (ConcurrencyLimiterLayer, Arc<SlotStats>) {
     let stats = Arc::<SlotStats>::default();
     let store = MemorySlots::new(Arc::new(SlotTable::default()), rule(limit), Arc::clone(&stats));
-    (builder(limit, settings, store).build().unwrap(), stats)
+    (builder(settings, store).build().unwrap(), stats)
 }
 
 fn from(user: &str) -> Request<()> {
@@ -67,6 +66,10 @@ where
 struct Deferred(MemorySlots);
 
 impl SlotStore for Deferred {
+    fn rule(&self) -> Concurrency {
+        self.0.rule()
+    }
+
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let Acquisition::Ready(acquired) = self.0.acquire(key) else { panic!() };
         Acquisition::Pending(Box::pin(async move {
@@ -80,6 +83,10 @@ impl SlotStore for Deferred {
 struct Fixed(Outcome);
 
 impl SlotStore for Fixed {
+    fn rule(&self) -> Concurrency {
+        rule(3)
+    }
+
     fn acquire(&self, _: BucketKey<'_>) -> Acquisition {
         Acquisition::Ready(Acquired { verdict: Verdict::uncounted(self.0), slot: None })
     }
@@ -192,7 +199,7 @@ async fn a_tunnel_holds_the_slot_until_it_closes() {
 async fn a_store_that_decides_through_a_future_limits_too() {
     let stats = Arc::<SlotStats>::default();
     let store = MemorySlots::new(Arc::new(SlotTable::default()), rule(1), Arc::clone(&stats));
-    let layer = builder(1, settings(), Deferred(store)).build().unwrap();
+    let layer = builder(settings(), Deferred(store)).build().unwrap();
     let calls = Arc::default();
     let service = layer.layer(hello(&calls));
     let held = send(&service, from("ada")).await;
@@ -257,7 +264,7 @@ async fn status_headers_and_body_of_a_denial_are_settings() {
 #[tokio::test]
 async fn an_unavailable_store_gives_503_or_allows_uncounted() {
     let service = |outcome| {
-        let layer = builder(3, settings(), Fixed(outcome)).build().unwrap();
+        let layer = builder(settings(), Fixed(outcome)).build().unwrap();
         layer.layer(hello(&Arc::<AtomicUsize>::default()))
     };
     let retry_after = Duration::from_secs(1);

@@ -1,9 +1,11 @@
 //! Key resolvers.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::ConnectInfo;
 use http::{Method, Request};
 use proptest::prelude::*;
 use tollgate_filters::context::RequestContext;
@@ -240,6 +242,9 @@ fn preflights_without_a_key_are_counted_by_address() {
     assert_eq!(resolve(&by_user, &preflight(Some("192.0.2.7"), &["ada"])).as_deref(), Some("ada"));
     assert_eq!(resolve(&by_user, &preflight(Some("192.0.2.7"), &["ada", "eve"])), None);
     assert_eq!(resolve(&by_user, &preflight(None, &[])), None, "without an address");
+    let mut of_axum = preflight(None, &[]);
+    of_axum.extensions_mut().insert(ConnectInfo(SocketAddr::from(([192, 0, 2, 7], 1))));
+    assert_eq!(resolve(&by_user, &of_axum).as_deref(), Some(" preflight 192.0.2.7"));
     for missing in ["origin", "access-control-request-method"] {
         let mut request = preflight(Some("192.0.2.7"), &[]);
         request.headers_mut().remove(missing);

@@ -58,3 +58,19 @@ fn repeated_fields_are_ambiguous_in_functions_as_in_header() {
     let request = Request::builder().header("x-user", "ada").header("x-user", "eve").body(()).unwrap();
     assert_eq!(resolve(&any, &request).as_deref(), Some("ada"));
 }
+
+#[test]
+fn all_spellings_of_one_credential_are_one_key_in_functions_as_in_header() {
+    let by_name = KeyResolver::parse("header:Authorization").unwrap();
+    let by_function = KeyResolver::from_fn(|head| head.headers.get("Authorization"));
+    let by_constant = KeyResolver::from_fn(|head| head.headers.get(http::header::AUTHORIZATION));
+    for resolver in [by_name, by_function, by_constant] {
+        for spelling in ["Bearer aB", "bearer aB", "BEARER \t aB"] {
+            let request = Request::builder().header("authorization", spelling).body(()).unwrap();
+            assert_eq!(resolve(&resolver, &request).as_deref(), Some("Bearer aB"), "{spelling:?}, {resolver:?}");
+        }
+    }
+    let other = KeyResolver::from_fn(|head| head.headers.get("x-user"));
+    let request = Request::builder().header("x-user", "ada  b").body(()).unwrap();
+    assert_eq!(resolve(&other, &request).as_deref(), Some("ada  b"));
+}

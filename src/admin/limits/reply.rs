@@ -199,7 +199,7 @@ impl RuleReply {
             Enforcement::FULL => ("enforce", None),
             Enforcement::OBSERVE => ("observe", None),
             Enforcement::Off => ("off", None),
-            Enforcement::Keys(of_10_000) => ("enforce", Some(f64::from(of_10_000) / 100.0)),
+            Enforcement::PerTenThousand(of_10_000) => ("enforce", Some(f64::from(of_10_000) / 100.0)),
         };
         let settings = RuleSettings {
             plan: rule.plan.map(str::to_owned),
@@ -220,7 +220,7 @@ impl RuleReply {
 pub(super) fn enforced(enforcement: Enforcement, key: &[u8]) -> Option<bool> {
     match enforcement {
         Enforcement::FULL | Enforcement::OBSERVE | Enforcement::Off => None,
-        Enforcement::Keys(_) => Some(!enforcement.observes(key)),
+        Enforcement::PerTenThousand(_) => Some(!enforcement.observes(key)),
     }
 }
 

@@ -10,13 +10,13 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 93_550),
+    (ALL, 93_630),
     ("config", 17_565),
     ("spring", 5_430),
     ("document", 3_610),
     ("proxy", 16_370),
-    ("limiter", 13_190),
-    ("filters", 12_525),
+    ("limiter", 13_210),
+    ("filters", 12_590),
     ("simulate", 3_630),
     ("src", 10_525),
 ];

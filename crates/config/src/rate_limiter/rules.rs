@@ -216,7 +216,7 @@ pub(super) fn enforcement(
         return Err(error.reported_with("remove one of the two"));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 10,000")]
-    Ok(Enforcement::Keys((percent.value.0 * 100.0).round() as u16))
+    Ok(Enforcement::PerTenThousand((percent.value.0 * 100.0).round() as u16))
 }
 
 /// Returns the cost that `cost`, `requested-tokens` and `max-cost` describe.

@@ -32,8 +32,8 @@ pub(super) type Name = Arc<[u8]>;
 #[derive(Clone, Debug)]
 pub struct MemorySlots {
     table: Arc<SlotTable>,
-    rule: Concurrency,
-    stats: Arc<SlotStats>,
+    pub(super) rule: Concurrency,
+    pub(super) stats: Arc<SlotStats>,
 }
 
 /// Held slot; dropping it releases the slot.
@@ -113,6 +113,10 @@ impl MemorySlots {
 }
 
 impl SlotStore for MemorySlots {
+    fn rule(&self) -> Concurrency {
+        self.rule
+    }
+
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         Acquisition::Ready(self.acquire_named(name(key), Source::Memory))
     }

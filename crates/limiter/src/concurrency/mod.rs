@@ -33,6 +33,9 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Grants slots under one rule.
 pub trait SlotStore: Send + Sync {
+    /// Returns the rule.
+    fn rule(&self) -> Concurrency;
+
     /// Acquires a slot of `key`.
     ///
     /// A local store decides immediately; a remote store returns a future with a deadline. The acquisition never fails:

@@ -29,8 +29,7 @@ fn gateway(client: &Arc<RedisClient>, limit: u64, ttl_ms: u64, on_store_failure:
     let rule = Concurrency::new(limit).unwrap().with_ttl(Duration::from_millis(ttl_ms)).unwrap();
     let (stats, releases) = (Arc::<SlotStats>::default(), Arc::<Releases>::default());
     let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
-    let (client, counted) = (Arc::clone(client), Arc::clone(&stats));
-    let slots = RedisSlots::new(client, rule, local, on_store_failure, counted, Arc::clone(&releases));
+    let slots = RedisSlots::new(Arc::clone(client), local, on_store_failure, Arc::clone(&releases));
     Gateway { slots, stats, releases }
 }
 

@@ -51,9 +51,9 @@ async fn decide(client: &Arc<RedisClient>) {
 
 async fn hold_a_slot(client: &Arc<RedisClient>) {
     let rule = Concurrency::new(1).unwrap().with_ttl(HOUR).unwrap();
-    let (stats, releases) = (Arc::default(), Arc::<Releases>::default());
-    let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
-    let slots = RedisSlots::new(Arc::clone(client), rule, local, OnStoreFailure::Deny, stats, Arc::clone(&releases));
+    let releases = Arc::<Releases>::default();
+    let local = MemorySlots::new(Arc::default(), rule, Arc::default());
+    let slots = RedisSlots::new(Arc::clone(client), local, OnStoreFailure::Deny, Arc::clone(&releases));
     let Acquisition::Pending(acquired) = slots.acquire(key("r")) else { panic!("redis is called") };
     assert!(acquired.await.slot.is_some());
     releases.settled(Duration::from_secs(10)).await;

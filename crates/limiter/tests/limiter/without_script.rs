@@ -69,9 +69,8 @@ async fn quotas_and_slots_are_kept_in_a_redis_without_script() {
     let taken = store(&client, OnStoreFailure::Deny).withdraw_quotas(&quota, &wanted).await.unwrap();
     assert!(taken.iter().all(|taken| taken.as_ref().is_ok_and(|taken| taken.remaining == 6)), "{taken:?}");
     let rule = Concurrency::new(1).unwrap().with_ttl(Duration::from_millis(600)).unwrap();
-    let stats = Arc::default();
-    let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
-    let slots = RedisSlots::new(Arc::clone(&client), rule, local, OnStoreFailure::Deny, stats, Arc::default());
+    let local = MemorySlots::new(Arc::default(), rule, Arc::default());
+    let slots = RedisSlots::new(Arc::clone(&client), local, OnStoreFailure::Deny, Arc::default());
     let acquire = async || {
         let Acquisition::Pending(acquired) = slots.acquire(key("k")) else { panic!("redis is called") };
         acquired.await

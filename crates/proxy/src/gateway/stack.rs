@@ -265,8 +265,8 @@ fn with_concurrency_limiter(
     let (metrics, worker) = context.metrics();
     let series = metrics.concurrency(worker, route_id, &scope);
     let store = context.slots(limiter, Arc::clone(series.slots()));
-    let builder = ConcurrencyLimiterLayer::builder().rule(limiter.rule).settings(limiter.settings.clone());
-    let builder = builder.shared_store(scope, store).on_verdict(move |event| series.observe(event.verdict));
+    let builder = ConcurrencyLimiterLayer::builder().shared_store(scope, store).settings(limiter.settings.clone());
+    let builder = builder.on_verdict(move |event| series.observe(event.verdict));
     let Ok(layer) = builder.build() else { return limiter::admits_nothing() };
     let outer = |response: Response<SlotBody<Body>>| response.map(Body::from);
     SharedService::new(MapResponse::new(layer.wrap(service), outer))

@@ -90,18 +90,17 @@ enum SlotState {
 // === impl RedisSlots ===
 
 impl RedisSlots {
-    /// Creates a store of slots under `rule` in the Redis of `client`, and in `local` where `on_store_failure` says so.
-    /// `releases` counts the releases in flight.
+    /// Creates a store of slots in the Redis of `client`, under the rule of `local`, which decides where `on_store_failure` says so.
+    /// Slots are recorded in the statistics of `local`. `releases` counts the releases in flight.
     #[must_use]
     pub fn new(
         client: Arc<RedisClient>,
-        rule: Concurrency,
         local: MemorySlots,
         on_store_failure: OnStoreFailure,
-        stats: Arc<SlotStats>,
         releases: Arc<Releases>,
     ) -> Self {
         let (hash_keys, registry) = (false, Registry::default());
+        let (rule, stats) = (local.rule, Arc::clone(&local.stats));
         let shared = SlotClient { client, rule, local, on_store_failure, hash_keys, stats, registry, releases };
         Self { shared: Arc::new(shared) }
     }
@@ -117,6 +116,10 @@ impl RedisSlots {
 }
 
 impl SlotStore for RedisSlots {
+    fn rule(&self) -> Concurrency {
+        self.shared.rule
+    }
+
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition {
         let shared = &self.shared;
         let local = (shared.on_store_failure == OnStoreFailure::Local).then(|| memory::name(key));

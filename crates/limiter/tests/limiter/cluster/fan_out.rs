@@ -32,8 +32,7 @@ fn slots(client: &Arc<RedisClient>, lease: Duration) -> (RedisSlots, Arc<SlotSta
     let rule = Concurrency::new(1).unwrap().with_ttl(lease).unwrap();
     let stats = Arc::<SlotStats>::default();
     let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
-    let (client, counted) = (Arc::clone(client), Arc::clone(&stats));
-    (RedisSlots::new(client, rule, local, OnStoreFailure::Deny, counted, Arc::<Releases>::default()), stats)
+    (RedisSlots::new(Arc::clone(client), local, OnStoreFailure::Deny, Arc::<Releases>::default()), stats)
 }
 
 async fn acquire(slots: &RedisSlots, id: &str) -> Acquired {

@@ -165,10 +165,9 @@ async fn a_list_needs_the_permissions_of_its_rules() {
 async fn slots_need_exactly_these_permissions() {
     let (server, settings) = server_for(&["ConcurrencyLimiter"]);
     let rule = Concurrency::new(1).unwrap().with_ttl(Duration::from_millis(300)).unwrap();
-    let (stats, releases) = (Arc::default(), Arc::<Releases>::default());
-    let local = MemorySlots::new(Arc::default(), rule, Arc::clone(&stats));
-    let client = connected(&settings).await;
-    let slots = RedisSlots::new(client, rule, local, OnStoreFailure::Deny, stats, Arc::clone(&releases));
+    let releases = Arc::<Releases>::default();
+    let local = MemorySlots::new(Arc::default(), rule, Arc::default());
+    let slots = RedisSlots::new(connected(&settings).await, local, OnStoreFailure::Deny, Arc::clone(&releases));
     let acquire = async || {
         let Acquisition::Pending(acquired) = slots.acquire(key("r")) else { panic!("redis is called") };
         acquired.await

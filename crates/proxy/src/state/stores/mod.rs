@@ -104,12 +104,12 @@ impl Stores {
 
     /// Returns the store of the slots of `limiter`, which are counted in `stats`.
     pub fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
-        let memory = MemorySlots::new(Arc::clone(&self.shared.slots), limiter.rule, Arc::clone(&stats));
+        let memory = MemorySlots::new(Arc::clone(&self.shared.slots), limiter.rule, stats);
         match (limiter.store, &*self.redis.borrow()) {
             (Some(StoreKind::Memory), _) | (_, None) => Arc::new(memory),
             (_, Some((redis, client))) => {
                 let (client, releases) = (Arc::clone(client), Arc::clone(&self.releases));
-                let slots = RedisSlots::new(client, limiter.rule, memory, limiter.on_store_failure, stats, releases);
+                let slots = RedisSlots::new(client, memory, limiter.on_store_failure, releases);
                 Arc::new(slots.hash_keys(redis.hash_keys))
             }
         }
