@@ -36,6 +36,10 @@ pub enum ErrorFormat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantsRefusal;
 
+/// Request extension: a layer around a limiter replaces its refusals, and those of no other.
+#[derive(Clone, Copy)]
+struct ReplacesRefusals;
+
 /// Response extension: a limiter refused the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
@@ -65,7 +69,7 @@ pub enum RetryAdvice {
 
 #[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
 impl Refusal {
-    /// Describes `response`, the refusal of `request`, if the request wants it. `decided` returns the verdict, and the rule that
+    /// Describes `response`, the refusal of `request`, if a server or a layer needs it. `decided` returns the verdict, and the rule that
     /// it is about; `None` if the request was refused without one.
     #[inline]
     pub(crate) fn describe<'r, B, R>(
@@ -74,7 +78,8 @@ impl Refusal {
         request: &http::Request<B>,
         response: &mut http::Response<R>,
     ) {
-        if request.extensions().get::<WantsRefusal>().is_some() {
+        let extensions = request.extensions();
+        if extensions.get::<WantsRefusal>().is_some() || extensions.get::<ReplacesRefusals>().is_some() {
             let refusal = Self::new(format, decided(), response);
             response.extensions_mut().insert(refusal);
         }

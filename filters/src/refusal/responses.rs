@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tower::{BoxError, Service};
 
-use super::{ErrorFormat, Refusal, WantsRefusal, grpc};
+use super::{ErrorFormat, Refusal, ReplacesRefusals, WantsRefusal, grpc};
 use crate::filter::Filter;
 use crate::response_filter::{MapResponse, ResponseChange};
 
@@ -100,7 +100,7 @@ where
             && grpc::is_grpc(request.headers())
             && request.extensions().get::<WantsRefusal>().is_none();
         if is_grpc || self.on_refusal.is_some() {
-            request.extensions_mut().insert(WantsRefusal);
+            request.extensions_mut().insert(ReplacesRefusals);
         }
         let on_refusal = self.on_refusal.as_ref().filter(|_| !is_grpc).cloned();
         MapResponse::new(inner.call(request), ReplaceRefusal { on_refusal, is_grpc })

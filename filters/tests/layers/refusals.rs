@@ -104,3 +104,26 @@ async fn clients_of_grpc_get_an_error_of_grpc_unless_the_format_is_http() {
     assert_eq!((status, &*body), (StatusCode::IM_A_TEAPOT.as_u16(), "403 empty-key none"));
     assert!(!headers.contains_key("grpc-status"));
 }
+
+#[tokio::test]
+async fn each_limiter_of_a_stack_makes_its_refusals_errors_of_grpc() {
+    let rates = |burst| {
+        let rule = TokenBucket::new(1, std::time::Duration::from_secs(3600), burst).unwrap();
+        RequestRateLimiterLayer::builder().rule(rule).key(by_user()).on_refusal(teapot).build().unwrap()
+    };
+    let slots = || ConcurrencyLimiterLayer::builder().limit(1).key(by_user()).build().unwrap();
+    let call =
+        || Request::builder().header("content-type", "application/grpc").header("x-user", "ada").body(()).unwrap();
+    let refused = |headers: &HeaderMap| headers["grpc-status"] == "8" && headers["content-type"] == "application/grpc";
+
+    let service = ServiceBuilder::new().layer(rates(9)).layer(slots()).service(hello(&Default::default()));
+    let held = service.clone().oneshot(call()).await.unwrap();
+    let (status, body, headers) = send(&service, call()).await;
+    assert!(status == 200 && body.is_empty() && refused(&headers), "{status} {headers:?}");
+    drop(held);
+
+    let service = ServiceBuilder::new().layer(slots()).layer(rates(1)).service(hello(&Default::default()));
+    send(&service, call()).await;
+    let (status, body, headers) = send(&service, call()).await;
+    assert!(status == 200 && body.is_empty() && refused(&headers), "{status} {headers:?}");
+}

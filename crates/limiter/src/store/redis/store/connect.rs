@@ -58,11 +58,13 @@ impl RedisStore {
     pub async fn connect(settings: impl Into<RedisSettings>) -> Result<Self, RedisConnectError> {
         let client = RedisClient::start(&settings.into())?;
         let mut changes = client.context().changes();
-        let ended = changes.wait_for(|()| client.status().connected() || client.topology().is_refused());
+        let ended = changes.wait_for(|()| client.status().connected() || client.topology().refusal().is_some());
         let _ = tokio::time::timeout(CONNECT_WITHIN, ended).await;
         if !client.status().connected() {
             let status = client.status();
-            let reason = status.last_error().unwrap_or("no connection was attempted").to_owned();
+            let detail = status.last_error().unwrap_or("no connection was attempted");
+            let refusal = client.topology().refusal();
+            let reason = refusal.map_or_else(|| detail.to_owned(), |refusal| format!("{refusal} ({detail})"));
             return Err(RedisConnectError::Unreachable { reason });
         }
         Ok(Self::new(client, Arc::new(MemoryStore::default()), OnStoreFailure::default()))

@@ -113,9 +113,9 @@ impl Topology {
         }
     }
 
-    /// Returns true if a server refused the login or the TLS handshake, so that waiting does not help.
-    pub(crate) fn is_refused(&self) -> bool {
-        self.nodes().iter().any(|node| node.connect_error() != StoreError::Disconnected)
+    /// Returns the reason why a server refused the login or the TLS handshake, so that waiting does not help.
+    pub(crate) fn refusal(&self) -> Option<StoreError> {
+        self.nodes().iter().map(|node| node.connect_error()).find(|error| *error != StoreError::Disconnected)
     }
 
     pub(crate) fn shutdown(&self) {
