@@ -11,6 +11,16 @@ use super::resolver::{KeyResolver, Kind};
 use crate::client_certificate::CertificatePart;
 
 impl KeyResolver {
+    /// Returns true if it is a list without parts, or has one: no request has a key then.
+    #[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
+    pub(crate) fn has_no_parts(&self) -> bool {
+        match &self.0 {
+            Kind::Composite(parts) => parts.is_empty() || parts.iter().any(Self::has_no_parts),
+            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.has_no_parts(),
+            _ => false,
+        }
+    }
+
     /// Returns false if no request has the key id `id`, such as `bob` for addresses of clients.
     #[must_use]
     pub fn can_return(&self, id: &[u8]) -> bool {

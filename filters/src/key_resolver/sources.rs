@@ -98,16 +98,6 @@ impl KeyResolver {
         self.reads(|source| matches!(source, KeySource::Token(None)))
     }
 
-    /// Returns true if it is a list without parts, or has one: no request has a key then.
-    #[cfg(any(feature = "concurrency-limiter", feature = "request-rate-limiter"))]
-    pub(crate) fn has_no_parts(&self) -> bool {
-        match &self.0 {
-            Kind::Composite(parts) => parts.is_empty() || parts.iter().any(Self::has_no_parts),
-            Kind::OrShared(resolver) | Kind::OrPreflight(resolver) => resolver.has_no_parts(),
-            _ => false,
-        }
-    }
-
     /// Returns true if it reads an API key and has no places of keys.
     #[must_use]
     pub fn needs_api_keys(&self) -> bool {
