@@ -2,7 +2,6 @@
 
 /// Returns true for control characters, line separators, marks of text direction, which reorder what a terminal shows, and
 /// characters that it does not show: two texts that differ would look the same.
-#[must_use]
 pub fn is_unsafe(c: char) -> bool {
     c.is_control()
         || !c.is_ascii() && (matches!(c, '\u{2028}'..='\u{202e}' | '\u{fff9}'..='\u{fffb}') || is_invisible(c))

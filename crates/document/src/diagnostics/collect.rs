@@ -2,15 +2,13 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::diagnostics::counts::{Counts, MAX_LISTED, Mark};
 use crate::diagnostics::help::Help;
 use crate::diagnostics::lines;
 use crate::diagnostics::missing::{Missing, Section};
-use crate::diagnostics::report::{Diagnostic, Facts, Report, Severity};
+use crate::diagnostics::report::{Counts, Diagnostic, Facts, MAX_LISTED, Mark, Report, Severity};
 use crate::diagnostics::secrets::{self, Secret};
-use crate::diagnostics::servers::ServerPlaces;
 use crate::diagnostics::suggest::Budget;
-use crate::diagnostics::text::SourceText;
+use crate::diagnostics::text::{ServerPlaces, SourceText};
 use crate::diagnostics::unknown::{UnknownKey, UnknownName};
 use crate::yaml::{Node, Problem, Span};
 

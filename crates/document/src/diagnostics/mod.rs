@@ -2,30 +2,24 @@
 //! their lines ([`Report`]).
 
 mod collect;
-mod counts;
-mod excerpt;
 mod help;
 mod lines;
 mod missing;
 mod render;
-mod repeats;
 mod report;
 mod secrets;
-mod servers;
 mod suggest;
 mod text;
 mod unknown;
 
 pub use collect::Diagnostics;
-pub use counts::MAX_LISTED;
 pub use help::{Help, Reported};
 pub use missing::{A_SECRET, Missing, PROPOSAL, Section, is_proposal, quoted, yaml_key};
 pub use render::MAX_SHOWN;
-pub use report::{Diagnostic, Report, Severity};
+pub use report::{Diagnostic, MAX_LISTED, Report, Severity};
 pub use secrets::{NAMED_VALUES, SecretValues, is_secret_key, is_secret_name, without_scheme};
-pub use servers::ServerPlaces;
 pub use suggest::{is_misspelled, similar};
-pub use text::{ACCEPTED, DocumentId, Format, Import, Outcome, SourceFile, SourceText};
+pub use text::{ACCEPTED, DocumentId, Format, Import, Outcome, ServerPlaces, SourceFile, SourceText};
 pub use unknown::{UnknownKey, UnknownKind, UnknownName};
 
 /// Returns the message of `error` and of its sources, joined on one line.

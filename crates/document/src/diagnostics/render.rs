@@ -1,12 +1,14 @@
 //! Diagnostics as text, for a terminal or the log.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::error::Error;
 use std::fmt::{self, Write as _};
 
-use crate::diagnostics::counts::Counts;
-use crate::diagnostics::excerpt;
+use crate::characters::is_unsafe;
 use crate::diagnostics::lines::{self, FileLines};
-use crate::diagnostics::report::{Diagnostic, Report, Severity};
+use crate::diagnostics::report::{Counts, Diagnostic, Report, Severity};
 
 /// Diagnostics that a text shows, if nothing else is said.
 pub const MAX_SHOWN: usize = 100;
@@ -25,7 +27,6 @@ struct ShownLine {
 
 impl Report {
     /// Returns `max` diagnostics, sorted by position: errors before warnings before notes.
-    #[must_use]
     pub fn first(&self, max: usize) -> Vec<&Diagnostic> {
         self.shown(max).0
     }
@@ -62,13 +63,11 @@ impl Report {
 
     /// Renders each diagnostic as `file:line:column: error: message`, with its line, a caret below and its help.
     /// `color` adds ANSI colours. Shows [`MAX_SHOWN`] of them.
-    #[must_use]
     pub fn render(&self, color: bool) -> String {
         self.render_at_most(MAX_SHOWN, color)
     }
 
     /// Renders the diagnostics as [`render`](Self::render), `max` of them, and the number of the others.
-    #[must_use]
     pub fn render_at_most(&self, max: usize, color: bool) -> String {
         let (shown, others) = self.shown(max);
         let mut out = self.render_those(color, shown.into_iter());
@@ -81,7 +80,6 @@ impl Report {
     }
 
     /// Renders the notes that name sections of the application, which are not the gateway's, as [`render`](Self::render).
-    #[must_use]
     pub fn render_sections(&self, color: bool) -> String {
         self.render_those(color, self.list.iter().filter(|problem| problem.names_sections))
     }
@@ -127,7 +125,7 @@ impl Report {
         if let Some(line) = line {
             let number = problem.line.to_string();
             let gutter = " ".repeat(number.len());
-            let (part, column) = excerpt::around(line, problem.column.saturating_sub(1));
+            let (part, column) = excerpt(line, problem.column.saturating_sub(1));
             // Tabs stay tabs, so that the caret is in the right column.
             let indent: String = part.chars().take(column).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
             writeln!(out, "  {number} | {part}")?;
@@ -147,3 +145,99 @@ impl fmt::Display for Report {
 }
 
 impl Error for Report {}
+
+/// Maximum number of characters of an excerpt, without the marks of what was cut.
+const MAX: usize = 160;
+/// Mark of a part that was cut.
+const CUT: char = '…';
+/// Character in place of one that is not shown.
+const STAND_IN: char = '\u{fffd}';
+
+/// Returns the part of `line` around `column`, counted from 0, and the column in that part. A short line is returned
+/// in full. A character that a terminal would not show as it is has a stand-in, so that columns stay.
+fn excerpt(line: &[char], column: usize) -> (String, usize) {
+    let length = line.len();
+    let shown = |c: &char| if is_unsafe(*c) && *c != '\t' { STAND_IN } else { *c };
+    if length <= MAX {
+        return (line.iter().map(shown).collect(), column);
+    }
+    let start = column.saturating_sub(MAX / 2).min(length - MAX);
+    let mut part = String::new();
+    if start > 0 {
+        part.push(CUT);
+    }
+    part.extend(line.iter().skip(start).take(MAX).map(shown));
+    if start + MAX < length {
+        part.push(CUT);
+    }
+    (part, column - start + usize::from(start > 0))
+}
+
+/// Maximum number of further lines in a message.
+const MAX_LINES: usize = 5;
+
+/// Keeps the first of equal warnings and notes of a file, with the lines of the others. Errors stay one by one.
+pub(super) fn join_repeats(list: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut kept: Vec<Diagnostic> = Vec::with_capacity(list.len());
+    let mut seen: HashMap<(usize, Severity, String, Option<String>), usize> = HashMap::new();
+    for found in list {
+        if found.severity == Severity::Error || found.line == 0 {
+            kept.push(found);
+            continue;
+        }
+        match seen.entry((found.file, found.severity, found.message.clone(), found.help.clone())) {
+            Entry::Occupied(first) => {
+                let first = &mut kept[*first.get()];
+                if first.also.last().copied().unwrap_or(first.line) != found.line {
+                    first.also.push(found.line);
+                }
+            }
+            Entry::Vacant(first) => {
+                first.insert(kept.len());
+                kept.push(found);
+            }
+        }
+    }
+    kept
+}
+
+impl Diagnostic {
+    /// Returns the message, with the further lines to which it applies: five at most, and the number of the rest.
+    pub fn text(&self) -> Cow<'_, str> {
+        if self.also.is_empty() {
+            return Cow::Borrowed(&self.message);
+        }
+        let shown: Vec<String> = self.also.iter().take(MAX_LINES).map(ToString::to_string).collect();
+        let rest = self.also.len() - shown.len();
+        let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        let word = if self.also.len() == 1 { "line" } else { "lines" };
+        Cow::Owned(format!("{} (also in {word} {}{more})", self.message, shown.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_around_the_column() {
+        let line: Vec<char> = (0..1000).map(|at| if at == 500 { 'ä' } else { 'x' }).collect();
+        for (column, length) in
+            [(0, 161), (80, 161), (81, 162), (500, 162), (919, 162), (920, 161), (999, 161), (1000, 161)]
+        {
+            let (part, shown) = excerpt(&line, column);
+            assert_eq!(part.chars().count(), length, "{column}");
+            assert_eq!(part.chars().nth(shown), line.get(column).copied(), "{column}");
+        }
+        assert_eq!(excerpt(&line, 500).0.chars().nth(81), Some('ä'));
+        assert_eq!(excerpt(&['x'; MAX], 9), ("x".repeat(MAX), 9));
+    }
+
+    #[test]
+    fn characters_that_a_terminal_does_not_show_have_a_stand_in() {
+        let line: Vec<char> = "a\u{202e}b\u{200b}\u{1b}[31m\tä".chars().collect();
+        assert_eq!(excerpt(&line, 2), ("a\u{fffd}b\u{fffd}\u{fffd}[31m\tä".to_owned(), 2));
+        let line: Vec<char> = "\u{feff}".repeat(1_000).chars().collect();
+        assert!(!excerpt(&line, 500).0.contains('\u{feff}'));
+    }
+}

@@ -5,13 +5,11 @@ use std::fmt::Write as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::characters::escaped;
-use crate::diagnostics::counts::Counts;
-use crate::diagnostics::lines;
 use crate::diagnostics::missing::{self, Missing, Section};
-use crate::diagnostics::repeats;
 use crate::diagnostics::secrets::{OwnWords, Secret, SecretValues, Secrets, UnknownNames};
 use crate::diagnostics::text::SourceText;
 use crate::diagnostics::unknown::UnknownName;
+use crate::diagnostics::{lines, render};
 
 /// Bytes of a message, and of a help.
 const MAX_TEXT: usize = 4_000;
@@ -81,7 +79,6 @@ pub(super) struct Facts {
 
 impl Severity {
     /// Returns the word for it in messages.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -122,11 +119,10 @@ impl Report {
             problem.message = cut(std::mem::take(&mut problem.message));
         }
         drop(files);
-        Self { text: Box::new(text), list: repeats::join(list), facts: Box::new(facts), secrets, values }
+        Self { text: Box::new(text), list: render::join_repeats(list), facts: Box::new(facts), secrets, values }
     }
 
     /// Returns the values of the secrets of the files, before [`drop_texts`](Self::drop_texts).
-    #[must_use]
     pub fn secret_values(&self) -> SecretValues {
         if !self.secrets.is_empty() {
             return self.values.clone();
@@ -136,19 +132,16 @@ impl Report {
     }
 
     /// Returns the diagnostics, sorted by position: of each severity [`MAX_LISTED`](super::MAX_LISTED) at most.
-    #[must_use]
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
     }
 
     /// Returns the number of diagnostics, with those that are not in the list.
-    #[must_use]
     pub fn count(&self) -> usize {
         self.list.len() + self.facts.unlisted.sum()
     }
 
     /// Returns the name of the file with an index of [`Diagnostic::file`].
-    #[must_use]
     pub fn file_name(&self, file: usize) -> &str {
         self.text.name(file)
     }
@@ -159,7 +152,6 @@ impl Report {
     }
 
     /// Returns the SHA-256 hash of the files, as hexadecimal digits. The hash of one file is that of `sha256sum`.
-    #[must_use]
     pub fn hash(&self) -> String {
         let mut hasher = Sha256::new();
         self.text.files.iter().for_each(|file| hasher.update(file.text.as_bytes()));
@@ -177,13 +169,11 @@ impl Report {
 
     /// Returns a file with everything that an application would have added to `files`: endpoints, key resolvers and
     /// filters. Its comment has the commands that use it, with `profiles`. `None` if nothing is missing.
-    #[must_use]
     pub fn overlay(&self, files: &[&str], profiles: Option<&str>) -> Option<String> {
         self.overlay_at_most(files, profiles, usize::MAX).map(|(overlay, _)| overlay)
     }
 
     /// Returns the overlay as [`overlay`](Self::overlay), with `max` parts, and the number of the others.
-    #[must_use]
     pub fn overlay_at_most(&self, files: &[&str], profiles: Option<&str>, max: usize) -> Option<(String, usize)> {
         let (overlay, others) = missing::overlay(&self.facts.missing, files, profiles, max)?;
         Some((self.values.mask(&overlay), others))
@@ -201,19 +191,16 @@ impl Report {
     }
 
     /// Returns true if there are errors besides those that [`overlay`](Self::overlay) corrects.
-    #[must_use]
     pub fn has_other_errors(&self) -> bool {
         self.facts.has_other_errors
     }
 
     /// Returns true if there are no diagnostics.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count() == 0
     }
 
     /// Returns true if one of the diagnostics is an error.
-    #[must_use]
     pub fn has_errors(&self) -> bool {
         self.facts.unlisted.of(Severity::Error) > 0 || self.list.iter().any(|p| p.severity == Severity::Error)
     }
@@ -239,4 +226,50 @@ fn secrets(text: &SourceText, list: &[Diagnostic], mut resolved: Vec<Secret>) ->
     };
     let files = text.files.iter().enumerate();
     files.map(|(at, file)| Secrets::of(file, &unknown).with(of_file(at))).collect()
+}
+
+/// Diagnostics of each severity that a report keeps: a file may have a million mistakes.
+pub const MAX_LISTED: usize = 10_000;
+
+/// Number of diagnostics of each severity.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts([usize; 3]);
+
+/// Number of diagnostics at a point in time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark {
+    pub(super) pending: usize,
+    pub(super) unlisted_errors: usize,
+}
+
+impl Counts {
+    pub(super) fn of(&self, severity: Severity) -> usize {
+        self.0[severity as usize]
+    }
+
+    pub(super) fn add(&mut self, severity: Severity) {
+        self.0[severity as usize] += 1;
+    }
+
+    /// Makes warnings of all errors but the first `kept`.
+    pub(super) fn demote_errors(&mut self, kept: usize) -> bool {
+        let demoted = self.of(Severity::Error) - kept;
+        self.0[Severity::Error as usize] = kept;
+        self.0[Severity::Warning as usize] += demoted;
+        demoted > 0
+    }
+
+    /// Returns the numbers as `and 3 more: 2 errors, 1 note`; `None` if all are 0.
+    pub(super) fn in_words(&self) -> Option<String> {
+        let all = [Severity::Error, Severity::Warning, Severity::Note];
+        let parts = all.map(|severity| (self.of(severity), severity.as_str()));
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> =
+            parts.map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" })).collect();
+        (!parts.is_empty()).then(|| format!("and {} more: {}", self.sum(), parts.join(", ")))
+    }
+
+    pub(super) fn sum(&self) -> usize {
+        self.0.iter().sum()
+    }
 }

@@ -1,9 +1,10 @@
-//! The text of a configuration: its files, and the order of their documents.
+//! The text of a configuration: its files, the order of their documents, and the places of the servers that it names.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use crate::diagnostics::lines::FileLines;
-use crate::yaml;
+use crate::yaml::{self, Span};
 
 /// Begin of a comment that accepts a warning.
 pub const ACCEPTED: &str = "accepted:";
@@ -151,5 +152,22 @@ impl SourceText {
     /// Returns the name of a file; an empty one if there is no such file.
     pub fn name(&self, file: usize) -> &str {
         self.files.get(file).map_or("", |file| &file.name)
+    }
+}
+
+/// Places of the servers that a configuration names, for diagnostics about connections to them.
+#[derive(Debug, Default)]
+pub struct ServerPlaces(HashMap<(String, u16), Span>);
+
+impl ServerPlaces {
+    /// Notes that the value at `at` names a server. The first place of a server stays. An IPv6 address has no brackets; a
+    /// socket is its path with port 0.
+    pub fn add(&mut self, host: &str, port: u16, at: Span) {
+        self.0.entry((host.to_owned(), port)).or_insert(at);
+    }
+
+    /// Returns the place of a server.
+    pub fn of(&self, host: &str, port: u16) -> Option<Span> {
+        self.0.get(&(host.to_owned(), port)).copied()
     }
 }

@@ -9,13 +9,11 @@ use std::ops::Range;
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput, StructureStyle};
 
-use crate::yaml::alias::{MAX_DEPTH, MAX_NODES, TOO_DEEP, TOO_LARGE, copied, text_nodes};
-use crate::yaml::map::Map;
-use crate::yaml::maven::Marked;
-use crate::yaml::node::{Node, NodeKind};
-use crate::yaml::parse::{Parsed, Problem};
-use crate::yaml::span::{Bytes, Span};
-use crate::yaml::{position, scalar};
+use crate::yaml::names::Map;
+use crate::yaml::node::{MAX_DEPTH, MAX_NODES, Node, NodeKind, TOO_DEEP, TOO_LARGE, copied, text_nodes};
+use crate::yaml::parse::{Marked, Parsed, Problem};
+use crate::yaml::scalar;
+use crate::yaml::span::{Bytes, Span, block_scalar, list_below_key, nothing};
 
 /// Builds the documents of a text.
 pub(super) struct Builder<'t> {
@@ -142,10 +140,10 @@ impl<'t> Builder<'t> {
             return Ok(());
         }
         let at = match style {
-            ScalarStyle::Literal | ScalarStyle::Folded => position::block_scalar(self.text, self.end, at),
+            ScalarStyle::Literal | ScalarStyle::Folded => block_scalar(self.text, self.end, at),
             _ if at.is_empty() => {
                 let is_flow = self.open.last().is_some_and(|open| open.is_flow);
-                position::nothing(self.text, at.start, self.key_bytes().is_some(), is_flow)
+                nothing(self.text, at.start, self.key_bytes().is_some(), is_flow)
             }
             _ => at,
         };
@@ -180,7 +178,7 @@ impl<'t> Builder<'t> {
         self.count(&at)?;
         let is_flow = style == StructureStyle::Flow;
         let is_below_key = matches!(content, Content::List(_)) && !is_flow && self.key_bytes().is_some();
-        let start = if is_below_key { position::list_below_key(self.text, self.end, at.start) } else { at.start };
+        let start = if is_below_key { list_below_key(self.text, self.end, at.start) } else { at.start };
         let span = self.span(start..at.end);
         self.open.push(Open { span, anchor, is_flow, nodes_before, content });
         Ok(())

@@ -1,10 +1,8 @@
 //! Secrets of a configuration, which excerpts and messages mask: found in the tree of a file, by keys and values.
 
-mod encodings;
 mod misspelled;
 mod names;
 mod texts;
-mod unknown;
 mod urls;
 mod values;
 mod walk;
@@ -12,9 +10,9 @@ mod walk;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+pub(super) use self::misspelled::UnknownNames;
 pub use self::names::{is_secret_key, is_secret_name};
 pub use self::texts::{NAMED_VALUES, without_scheme};
-pub(super) use self::unknown::UnknownNames;
 pub use self::values::SecretValues;
 pub(super) use self::walk::Secret;
 use self::walk::Walk;

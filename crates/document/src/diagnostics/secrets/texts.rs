@@ -3,11 +3,11 @@
 use std::net::IpAddr;
 use std::ops::Range;
 
+use super::misspelled::UnknownNames;
 use super::misspelled::resembles_secret;
 use super::names::{
     self, NO_SECRET_KEYS, SECRET_KEYS, SECRET_NAMES, ValueKind, is_secret_name, is_secret_word, letters,
 };
-use super::unknown::UnknownNames;
 use super::urls::{SEPARATOR, find_urls_without_host};
 use crate::yaml::key::canonical;
 

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use super::misspelled::UnknownNames;
 use super::names::{self, ValueKind, is_secret_name, is_value_key};
-use super::unknown::UnknownNames;
 use super::{texts, urls};
 use crate::yaml::{Bytes, Node, NodeKind, Span, Unused};
 

@@ -6,8 +6,7 @@ use granit_parser::{ErrorKind, ScanError, Tag};
 
 use super::{Builder, Content};
 use crate::yaml::parse::Problem;
-use crate::yaml::position;
-use crate::yaml::span::{Bytes, Span};
+use crate::yaml::span::{Bytes, Span, line_column};
 use crate::yaml::syntax::{self, Described};
 
 impl Builder<'_> {
@@ -35,7 +34,7 @@ impl Builder<'_> {
         }
         let Described { message, help, is_about_collection } = syntax::describe(error.kind());
         let begin = self.open.last().filter(|_| is_about_collection).map_or(0, |open| open.span.bytes().range().start);
-        let help = help.map(|help| match position::line_column(self.text, begin) {
+        let help = help.map(|help| match line_column(self.text, begin) {
             _ if begin == 0 => help.to_owned(),
             (line, column) => format!("{help}; the list, map or text in question begins at {line}:{column}"),
         });
@@ -53,7 +52,7 @@ impl Builder<'_> {
         if end + 1 < at && !before[start..end].contains('\n') {
             return None;
         }
-        let (line, column) = position::line_column(self.text, end);
+        let (line, column) = line_column(self.text, end);
         let help = format!(
             "the text in quotes begins here and ends at {line}:{column}: end it where it should, with the same quote; within \
              `'…'`, a quote is written twice, and within `\"…\"` as `\\\"`"
