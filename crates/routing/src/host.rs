@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::decision::Decision;
-use crate::pattern_error::PatternError;
+use crate::error::PatternError;
 use crate::request::Variables;
 use crate::segment::{GlobToken, PatternPart, SegmentPattern, SegmentsPattern};
 

@@ -98,10 +98,6 @@ pub(super) fn check_row(row: &PredicateRow, input: &PredicateInput<'_>, diagnost
         }
         PredicateForm::One(_, new) => {
             let ([text], [_]) = input.texts(diagnostics)?;
-            new(text)?
-        }
-        PredicateForm::OneWithSettings(_, new) => {
-            let ([text], [_]) = input.texts(diagnostics)?;
             new(text, &input.context.settings)?
         }
         PredicateForm::Two(_, new) => {

@@ -1,11 +1,11 @@
 //! Constructors of the predicates that are variants of [`Kind`].
 
-use super::error::PredicateError;
 use super::host::{Host, HostPort};
 use super::method::Method;
 use super::path::Path;
 use super::weight::Weight;
 use super::{Kind, Predicate};
+use crate::error::PredicateError;
 
 impl Predicate {
     /// `Path`: one of the patterns matches the path. The first pattern that matches sets the variables.

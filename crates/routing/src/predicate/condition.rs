@@ -6,8 +6,8 @@ use std::fmt;
 
 use http::HeaderValue;
 
-use super::error::PredicateError;
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::request::{RequestPart, RequestView};
 
 /// A condition on a request that contains no other predicates. `Display` shows it as Spring Cloud Gateway does.

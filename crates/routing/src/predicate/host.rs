@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::condition::{Condition, JavaList, parse_each};
-use super::error::PredicateError;
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::host::HostPattern;
 use crate::host_syntax::without_port;
 use crate::request::{RequestPart, RequestView, Variables};

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::condition::{Condition, JavaList, parse_each};
-use super::error::PredicateError;
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::request::{RequestPart, RequestView};
 
 const STANDARD_METHODS: [http::Method; 9] = [

@@ -7,12 +7,9 @@
 
 mod build;
 mod condition;
-pub(crate) mod error;
-mod exclusion;
 pub(crate) mod host;
 mod implication;
 mod method;
-pub(crate) mod networks;
 mod path;
 pub(crate) mod row;
 pub(crate) mod rows;

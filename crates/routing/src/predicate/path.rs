@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::condition::{Condition, JavaList, parse_each};
-use super::error::PredicateError;
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::path::PathPattern;
 use crate::request::{RequestPart, RequestView, Variables};
 

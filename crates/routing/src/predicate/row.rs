@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Predicate;
-use super::error::PredicateError;
 use super::rows::version::ApiVersions;
+use crate::error::PredicateError;
 
 /// A predicate that a configuration can name.
 #[derive(Clone, Copy, Debug)]
@@ -48,14 +48,12 @@ pub enum ValueKind {
 pub enum PredicateForm {
     /// No argument.
     NoArguments(fn() -> Predicate),
-    /// One text.
-    One([PredicateArgument; 1], fn(&str) -> Result<Predicate, PredicateError>),
+    /// One text. The constructor also takes the settings of the configuration.
+    One([PredicateArgument; 1], fn(&str, &PredicateSettings) -> Result<Predicate, PredicateError>),
     /// Two texts.
     Two([PredicateArgument; 2], fn(&str, &str) -> Result<Predicate, PredicateError>),
     /// Two texts, of which the second may be left out.
     OneOrTwo([PredicateArgument; 2], fn(&str, Option<&str>) -> Result<Predicate, PredicateError>),
-    /// One text, and settings of the configuration.
-    OneWithSettings([PredicateArgument; 1], fn(&str, &PredicateSettings) -> Result<Predicate, PredicateError>),
     /// A list.
     List([PredicateArgument; 1], fn(&[String]) -> Result<Predicate, PredicateError>),
     /// A list, and an optional text that is given by its name only.
@@ -114,7 +112,7 @@ impl PredicateForm {
     pub fn arguments(&self) -> &[PredicateArgument] {
         match self {
             Self::NoArguments(_) => &[],
-            Self::One(arguments, _) | Self::OneWithSettings(arguments, _) | Self::List(arguments, _) => arguments,
+            Self::One(arguments, _) | Self::List(arguments, _) => arguments,
             Self::Two(arguments, _) | Self::OneOrTwo(arguments, _) | Self::ListWithOption(arguments, _) => arguments,
         }
     }

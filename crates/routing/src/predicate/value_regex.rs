@@ -7,9 +7,9 @@ use std::sync::{Arc, Weak};
 
 use tollgate_java_regex::{Charset, JavaRegex, RegexError};
 
-use super::error::PredicateError;
 use super::row::PredicateArgument;
 use crate::decision::Decision;
+use crate::error::PredicateError;
 
 /// Optional argument of predicates on values.
 pub(super) const OPTIONAL_REGEXP: PredicateArgument =

@@ -7,7 +7,7 @@ use super::parse::{PatternKind, parse};
 use super::pattern::SegmentPattern;
 use super::text::SegmentText;
 use crate::decision::Decision;
-use crate::pattern_error::PatternError;
+use crate::error::PatternError;
 use crate::request::{Variables, set_variable};
 
 /// Pattern of all segments of a path (`/`), or of all labels of a host (`.`).

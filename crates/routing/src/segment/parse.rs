@@ -8,7 +8,7 @@ use tollgate_java_regex::{Charset, JavaRegex, RegexError, quote};
 
 use super::matcher::PatternPart;
 use super::pattern::{GlobToken, SegmentPattern, group_name};
-use crate::pattern_error::PatternError;
+use crate::error::PatternError;
 
 /// The two kinds of patterns. Only path patterns have `{*name}` and reject segments that no normalized path contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::index::{Index, MAX_COVERING};
-use super::prefixes::{PathPrefix, path_prefixes, required_keys};
+use super::index::{Index, MAX_COVERING, PathPrefix, path_prefixes, required_keys};
 use crate::path::PathPattern;
 use crate::predicate::{Combination, Predicate};
 
@@ -79,7 +78,7 @@ mod tests {
 
     use super::*;
     use crate::HostPort;
-    use crate::predicate::error::PredicateError;
+    use crate::error::PredicateError;
 
     fn path(pattern: &str) -> Predicate {
         Predicate::path(&[pattern.to_owned()], false).unwrap()

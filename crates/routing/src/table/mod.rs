@@ -2,7 +2,6 @@
 
 mod coverage;
 mod index;
-mod prefixes;
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,9 @@ use std::fmt;
 use http::{HeaderName, header};
 
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, header_text, quoted_list};
-use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::ValueRegex;
 use crate::request::{RequestPart, RequestView};

@@ -5,9 +5,9 @@ use std::fmt;
 use jiff::Timestamp;
 
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::predicate::Predicate;
 use crate::predicate::condition::Condition;
-use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::request::{RequestPart, RequestView};
 
@@ -18,14 +18,14 @@ const EXPECTED: &str = "a date-time: write one such as 2027-01-20T17:42:47-07:00
 pub(super) const AFTER: PredicateRow = PredicateRow {
     name: "After",
     doc: "The current time is after this one.",
-    form: PredicateForm::One([PredicateArgument::text("datetime", DATETIME)], Predicate::after),
+    form: PredicateForm::One([PredicateArgument::text("datetime", DATETIME)], |text, _| Predicate::after(text)),
     remark: None,
 };
 
 pub(super) const BEFORE: PredicateRow = PredicateRow {
     name: "Before",
     doc: "The current time is before this one.",
-    form: PredicateForm::One([PredicateArgument::text("datetime", DATETIME)], Predicate::before),
+    form: PredicateForm::One([PredicateArgument::text("datetime", DATETIME)], |text, _| Predicate::before(text)),
     remark: None,
 };
 

@@ -6,9 +6,9 @@ use std::fmt;
 use http::HeaderName;
 
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, OrNull, header_text, observe_values};
-use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::{OPTIONAL_REGEXP, ValueRegex};
 use crate::request::{RequestPart, RequestView};

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::normalize::hex;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, OrNull, observe_values};
-use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow};
 use crate::predicate::value_regex::{OPTIONAL_REGEXP, ValueRegex};
 use crate::request::{RequestPart, RequestView};

@@ -10,9 +10,9 @@ use http::{HeaderMap, HeaderName};
 
 use super::query::query_values;
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::predicate::Predicate;
 use crate::predicate::condition::{Condition, header_text};
-use crate::predicate::error::PredicateError;
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateSettings, Remark};
 use crate::request::{RequestPart, RequestView};
 
@@ -20,7 +20,7 @@ pub(super) const VERSION: PredicateRow = PredicateRow {
     name: "Version",
     doc: "The requested version (see `api-version`) is this one, or with a `+` this or a later one. A request without \
           a version matches.",
-    form: PredicateForm::OneWithSettings(
+    form: PredicateForm::One(
         [PredicateArgument::text("version", "A version such as `1.3`, or `1.1+`.")],
         |version, settings| Predicate::version(version, Arc::clone(&settings.versions)),
     ),

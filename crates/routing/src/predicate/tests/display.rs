@@ -10,10 +10,9 @@ fn each_predicate_is_displayed_by_its_name() {
     for row in PREDICATES {
         let predicate = match row.form {
             PredicateForm::NoArguments(new) => Ok(new()),
-            PredicateForm::One(_, new) => new("1"),
             PredicateForm::Two(_, new) => new("1", "2"),
             PredicateForm::OneOrTwo(_, new) => new("1", None),
-            PredicateForm::OneWithSettings(_, new) => new("1", &PredicateSettings::default()),
+            PredicateForm::One(_, new) => new("1", &PredicateSettings::default()),
             PredicateForm::List(_, new) => new(&texts(&["10.0.0.1"])),
             PredicateForm::ListWithOption(_, new) => new(&texts(&["10.0.0.1"]), None),
         };

@@ -1,19 +1,116 @@
-//! `XForwardedRemoteAddr`: the client's address in `X-Forwarded-For`, as Spring's `XForwardedRemoteAddressResolver`
-//! finds it.
+//! `RemoteAddr` and `XForwardedRemoteAddr`: the address of the TCP peer or client, and lists of networks.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 
 use http::HeaderName;
+use ipnet::{IpNet, Ipv4Net};
 
 use crate::decision::Decision;
+use crate::error::PredicateError;
 use crate::predicate::Predicate;
-use crate::predicate::condition::{Condition, JavaList};
-use crate::predicate::error::PredicateError;
-use crate::predicate::networks::{Networks, SOURCES};
+use crate::predicate::condition::{Condition, JavaList, parse_each};
 use crate::predicate::row::{PredicateArgument, PredicateForm, PredicateRow, PredicateSettings, Remark};
 use crate::request::{RequestPart, RequestView};
+
+/// Argument with a list of networks.
+pub(super) const SOURCES: PredicateArgument =
+    PredicateArgument::list("sources", "Addresses and networks such as `10.0.0.0/8`.");
+
+/// Prefix length of `::ffff:0:0/96`, the IPv4-mapped addresses (RFC 4291, section 2.5.5.2).
+const MAPPED_PREFIX: u8 = 96;
+
+/// IP networks, and their texts for display.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Networks {
+    sources: Box<[String]>,
+    networks: Box<[IpNet]>,
+}
+
+// === impl Networks ===
+
+impl Networks {
+    pub(super) fn parse(sources: &[String]) -> Result<Self, PredicateError> {
+        let networks = parse_each(sources, "network", |text| {
+            network(text).ok_or_else(|| {
+                PredicateError::value(text, "a network: write an IP address or a CIDR block such as 10.0.0.0/8")
+            })
+        })?;
+        Ok(Self { sources: sources.into(), networks })
+    }
+
+    pub(super) fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.networks.iter().any(|network| network.contains(&address))
+    }
+
+    pub(super) fn sources(&self) -> &[String] {
+        &self.sources
+    }
+}
+
+pub(super) const REMOTE_ADDR: PredicateRow = PredicateRow {
+    name: "RemoteAddr",
+    doc: "The address of the TCP peer is in one of these networks. With `server.forward-headers-strategy`, it is the client \
+          address that trusted proxies report.",
+    form: PredicateForm::List([SOURCES], Predicate::remote_addr),
+    remark: None,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+struct RemoteAddr(Networks);
+
+impl Predicate {
+    /// `RemoteAddr`: the remote address of the request is in one of these networks, such as `10.0.0.0/8` or `fd00::/8`. Host
+    /// bits may be set.
+    ///
+    /// A single address matches only itself. In Spring, a single IPv6 address matches its whole `/32`, which is a bug. An
+    /// IPv4-mapped IPv6 address (`::ffff:10.0.0.1`) is compared as its IPv4 address.
+    ///
+    /// # Errors
+    /// Returns an error if `sources` is empty or a network is invalid.
+    pub fn remote_addr(sources: &[String]) -> Result<Self, PredicateError> {
+        Networks::parse(sources).map(|networks| Self::other(RemoteAddr(networks)))
+    }
+}
+
+impl Condition for RemoteAddr {
+    fn decide(&self, request: &RequestView<'_>) -> Decision {
+        self.0.contains(request.remote_addr).into()
+    }
+
+    fn observe(&self, request: &RequestView<'_>) -> String {
+        format!("the remote address is {}", request.remote_addr.to_canonical())
+    }
+
+    fn reads(&self) -> Vec<RequestPart<'_>> {
+        vec![RequestPart::RemoteAddr]
+    }
+}
+
+impl fmt::Display for RemoteAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteAddrs: {}", JavaList(self.0.sources()))
+    }
+}
+
+/// Parses an address or a network. IPv4-mapped addresses (`::ffff:10.0.0.0/104`) become IPv4.
+#[must_use]
+pub fn network(text: &str) -> Option<IpNet> {
+    let text = text.trim();
+    let network = match text.parse::<IpNet>() {
+        Ok(network) => network,
+        Err(_) => IpNet::from(text.parse::<IpAddr>().ok()?),
+    };
+    // Addresses are compared as IPv4, so a network of mapped addresses is converted too.
+    match (network.addr().to_canonical(), network.prefix_len().checked_sub(MAPPED_PREFIX)) {
+        (IpAddr::V4(address), Some(prefix)) if network.addr().is_ipv6() => {
+            Ipv4Net::new(address, prefix).ok().map(IpNet::from)
+        }
+        _ => Some(network),
+    }
+}
 
 pub(super) const X_FORWARDED_REMOTE_ADDR: PredicateRow = PredicateRow {
     name: "XForwardedRemoteAddr",
