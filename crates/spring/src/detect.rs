@@ -3,7 +3,7 @@
 //! Files decide by their sections. Only if no file does, properties outside of the files decide: a variable of the
 //! environment may be meant for another program.
 
-use crate::form::Form;
+use crate::Form;
 use crate::normalize::AT_TOP;
 use crate::source::documents::{self, Document};
 use tollgate_document::diagnostics::{Diagnostics, SourceText};

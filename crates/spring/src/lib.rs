@@ -12,22 +12,26 @@
 
 pub mod comma_lists;
 mod detect;
-pub mod form;
-mod hystrix;
-pub mod likely_registry;
 pub mod limiter_bean;
 pub mod misspelled;
 pub mod names;
 pub mod normalize;
+mod older_versions;
 pub mod properties;
 pub mod proposals;
 pub mod read;
-mod ribbon;
-mod service_discovery;
+pub mod service_discovery;
 mod servlet;
 pub mod source;
 pub mod stand_ins;
-mod traces;
 pub mod translate;
 mod tree;
-mod used;
+
+/// Form of a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Our sections at the top level.
+    Own,
+    /// Spring's `application.yml`.
+    Spring,
+}

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::form::Form;
+use crate::Form;
 use crate::source::dotted;
 use crate::source::merge::{Replaced, Source};
 use crate::tree::{add, add_missing, find, is_empty, merge_ours, take};
-use crate::{hystrix, misspelled, ribbon, service_discovery, servlet, traces, used};
+use crate::{misspelled, older_versions, properties, service_discovery, servlet};
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::key::same_name;
 use tollgate_document::yaml::{NameIndex, Node, NodeKind, Span};
@@ -80,7 +80,7 @@ pub(crate) fn normalize(
         return Normalized { root: whole, ignores_trailing_slash: false };
     }
     let mut result = Node { span: whole.span, kind: NodeKind::Map(Vec::new()) };
-    hystrix::move_to_resilience4j(&mut whole, &mut result);
+    older_versions::move_to_resilience4j(&mut whole, &mut result);
     let has_old_routes = move_roots(&mut whole, &mut result, &mut replaced, diagnostics);
     for (path, name) in MOVED {
         if let Some(node) = take(&mut whole, path) {
@@ -94,7 +94,7 @@ pub(crate) fn normalize(
             add(&mut result, &[name], node);
         }
     }
-    traces::rename(&mut result);
+    older_versions::rename_traces(&mut result);
     our_section.into_iter().for_each(|section| merge_ours(&mut result, section, &mut replaced, diagnostics));
     if let Some(phase) = phase
         && let Some(timeout) = add_missing(&mut result, &["server", "shutdown-timeout"])
@@ -103,13 +103,13 @@ pub(crate) fn normalize(
     }
     copy_bundles(&mut whole, &mut result);
     service_discovery::move_to_top_level(&mut whole, &mut result, diagnostics);
-    ribbon::move_servers(&mut whole, &mut result);
+    older_versions::move_servers(&mut whole, &mut result);
     service_discovery::name_registrations(&mut whole, &mut result);
     drop_protection(&mut whole, diagnostics);
     misspelled::report_roots(&mut whole, diagnostics);
     misspelled::report_misplaced(&mut whole, diagnostics);
     misspelled::report_sections(&mut whole, diagnostics);
-    used::drop_used(&mut whole, &result);
+    properties::drop_used(&mut whole, &result);
     report_application_sections(&mut whole, sections, diagnostics);
     report_rest(whole, diagnostics);
     replaced.report(&result, diagnostics);

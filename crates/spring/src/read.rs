@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
+use crate::Form;
 use crate::detect;
-use crate::form::Form;
 use crate::normalize::{self, Normalized};
 use crate::source::Env;
 use crate::source::documents::{self, Document};
@@ -12,7 +12,7 @@ use crate::source::dotted::Properties;
 use crate::source::expansion::{Budget, Lookup, Value};
 use crate::source::merge::Replaced;
 use crate::source::placeholder::{self, Resolution};
-use crate::source::{command_line, environment, host, numbers, random};
+use crate::source::{command_line, computed, environment, numbers};
 use crate::translate::{self, Explicit};
 use crate::{comma_lists, misspelled, properties, stand_ins};
 use tollgate_document::diagnostics::{Diagnostics, Format, Severity, SourceText, UnknownKey};
@@ -95,10 +95,10 @@ impl Tree {
         let lookup = |name: &str| {
             has_lookups.set(true);
             let from_environment = placeholder::in_environment(name, env).map(Value::Literal);
-            let random = || random::value(name).map(Value::Literal);
+            let random = || computed::random(name).map(Value::Literal);
             let property = || properties.text(name).map(Value::Text);
             let group = || groups.contains(name).then(|| Value::Literal(format!("${{{name}}}")));
-            let of_host = || host::value(name).map(Value::Literal);
+            let of_host = || computed::of_machine(name).map(Value::Literal);
             from_environment.or_else(random).or_else(property).or_else(of_host).or_else(group)
         };
         let literal =

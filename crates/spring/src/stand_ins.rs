@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::form::Form;
+use crate::Form;
 use crate::limiter_bean;
 use crate::names::SKIP;
 use crate::tree::filter_lists;

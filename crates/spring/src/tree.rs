@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::form::Form;
+use crate::Form;
 use crate::source::dotted;
 use crate::source::merge::{self, Replaced, Source};
 use tollgate_document::diagnostics::Diagnostics;

@@ -8,7 +8,7 @@ use crate::de::{self, field_names, same_name};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 use crate::source::dotted;
 use crate::spec::definition::{Arg, GENERATED, Spec};
-use crate::spring::form::Form;
+use crate::spring::Form;
 use crate::yaml::{Node, NodeKind};
 
 /// Assignment of the values of a shortcut `Name=a,b` to the arguments, as Spring's `ShortcutType`.

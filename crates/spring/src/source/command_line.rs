@@ -20,7 +20,6 @@ const JSON: &str = "springapplicationjson";
 
 impl CommandLine {
     /// Returns true if a property names the files of the configuration.
-    #[must_use]
     pub fn has_location(&self) -> bool {
         self.property("SPRING_CONFIG_LOCATION").is_some_and(|list| !list.trim().is_empty())
     }

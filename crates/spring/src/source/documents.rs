@@ -2,14 +2,10 @@
 
 use std::collections::HashMap;
 
-use crate::form::Form;
-use crate::source::Env;
-use crate::source::dotted;
-use crate::source::files;
-use crate::source::import_reports;
+use crate::Form;
 use crate::source::merge::{Replaced, Source};
-use crate::source::parts;
 use crate::source::profiles::{Profiles, condition};
+use crate::source::{Env, dotted, files, import_reports};
 use tollgate_document::diagnostics::{Diagnostics, DocumentId, Format, SourceFile, SourceText};
 use tollgate_document::java_properties::{self, BadEscape};
 use tollgate_document::yaml::{self, Bytes, NameIndex, Node, NodeKind, Parsed, Problem, Span};
@@ -200,7 +196,7 @@ pub fn join(
         let folder = text.folder_of(document.id.file).filter(|_| !is_of_profile);
         let position = folder.map_or(layers.len(), |folder| *of_folders.entry(folder).or_insert(layers.len()));
         match layers.get_mut(position) {
-            Some(layer) => parts::join(&mut layer.node, &mut layer.names, document.node, "", diagnostics),
+            Some(layer) => join_part(&mut layer.node, &mut layer.names, document.node, "", diagnostics),
             None => layers.push(Layer { node: document.node, names: NameIndex::relaxed(), is_of_profile }),
         }
     }
@@ -212,4 +208,60 @@ pub fn join(
         replaced.merge((&mut whole, &mut names), node, "", Source { form, is_of_profile }, diagnostics);
     }
     whole
+}
+
+/// Key that each part may have: imports are read with their part.
+const IMPORT: &str = "spring.config.import";
+
+/// Adds the values of another part to those at `path`, whose index is `names`: maps by key, and the routes behind those of the
+/// parts before. Reports keys with two values.
+fn join_part(node: &mut Node, names: &mut NameIndex, more: Node, path: &str, diagnostics: &mut Diagnostics) {
+    match (&mut node.kind, more.kind) {
+        (NodeKind::Map(entries), NodeKind::Map(others)) => {
+            // Anchors count within their file.
+            let is_extension = |key: &str| path.is_empty() && key.starts_with("x-");
+            for (key, value) in others.into_iter().filter(|(key, _)| !is_extension(key)) {
+                match names.find(entries, &key).and_then(|at| Some((at, entries.get_mut(at)?))) {
+                    Some((at, (name, known))) => {
+                        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                        join_part(known, names.below(at), value, &path, diagnostics);
+                    }
+                    None => entries.push((key, value)),
+                }
+            }
+        }
+        (NodeKind::Seq(routes), NodeKind::Seq(others)) if is_routes(path) => routes.extend(others),
+        (_, NodeKind::Null) => {}
+        (kind @ NodeKind::Null, other) => {
+            *kind = other;
+            node.span = more.span;
+        }
+        (kind, other) if path == IMPORT || is_same(kind, &other) => {}
+        _ => {
+            diagnostics
+                .error(more.span.key(), format!("`{path}` has another value here than"))
+                .beside(" at", node.span.key())
+                .help("files of a folder are parts of one configuration, and none wins over another: set the key in one of them");
+        }
+    }
+}
+
+/// Returns true for the path of a list of routes.
+fn is_routes(path: &str) -> bool {
+    path == "routes" || path.ends_with(".routes") && ["spring.", "tollgate."].iter().any(|root| path.starts_with(root))
+}
+
+fn is_same(a: &NodeKind, b: &NodeKind) -> bool {
+    match (a, b) {
+        (NodeKind::Scalar(a), NodeKind::Scalar(b)) => a == b,
+        (NodeKind::Seq(a), NodeKind::Seq(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(&a.kind, &b.kind))
+        }
+        (NodeKind::Map(a), NodeKind::Map(b)) => {
+            let is_same_entry =
+                |((a, of_a), (b, of_b)): (&(String, Node), &(String, Node))| a == b && is_same(&of_a.kind, &of_b.kind);
+            a.len() == b.len() && a.iter().zip(b).all(is_same_entry)
+        }
+        (a, b) => matches!((a, b), (NodeKind::Null, NodeKind::Null)),
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::form::Form;
+use crate::Form;
 use tollgate_document::diagnostics::Diagnostics;
 use tollgate_document::yaml::{NameIndex, Node, NodeKind, Span};
 

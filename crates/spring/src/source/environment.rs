@@ -6,9 +6,8 @@
 
 use std::collections::HashSet;
 
-use crate::form::Form;
+use crate::Form;
 use crate::source::indexed::Variables;
-use crate::source::instances;
 use crate::source::merge;
 use crate::tree::{add, add_missing, take};
 use tollgate_document::diagnostics::Diagnostics;
@@ -41,9 +40,6 @@ const SETTABLE_IF_ABSENT: [&str; 22] = [
     "nacos.discovery.namespace",
 ];
 
-/// Variables that the checks of the listeners read: their errors are about the environment, not the file.
-const PORTS: [&str; 2] = ["SERVER_PORT", "MANAGEMENT_SERVER_PORT"];
-
 /// Numbers of nodes with values from environment variables. Their `${` is text, not a placeholder: a value may be a password.
 pub type Literal = HashSet<u32>;
 
@@ -56,7 +52,7 @@ pub fn overlay(
     (form, first_final): (Form, Option<usize>),
     diagnostics: &mut Diagnostics,
 ) -> Literal {
-    let mut taken = Taken { env, first_final, literal: Literal::new(), variables: Vec::new() };
+    let mut taken = Variables { env, arguments, first_final, at: root.span, literal: Literal::new(), used: Vec::new() };
     let section_names: HashSet<String> = sections.iter().map(|name| canonical(name)).collect();
     if let NodeKind::Map(sections) = &mut root.kind {
         for (name, section) in sections.iter_mut().filter(|(name, _)| section_names.contains(&canonical(name))) {
@@ -69,24 +65,20 @@ pub fn overlay(
         let steps: Vec<&str> = path.split('.').collect();
         let Some(prefix) = prefixes(steps[0], form).pop() else { continue };
         let variable = format!("{prefix}_{}", variable(&steps[1..].join(".")));
-        if let Some(value) = taken.read_variable(&variable)
+        if env(&variable).is_some()
             && let Some(node) = add_missing(root, &steps)
         {
-            node.kind = NodeKind::Scalar(value);
-            taken.literal.insert(node.span.node);
-            taken.variables.push(variable);
+            taken.set(node, &variable);
         }
     }
     if form == Form::Spring {
-        taken.lists(root, arguments, diagnostics);
-        let mut read = |name: &str| taken.read_variable(name).inspect(|_| taken.variables.push(name.to_owned()));
-        let added = instances::add(root, &mut read);
-        taken.literal.extend(added);
+        taken.lists(root, diagnostics);
+        taken.add_instances(root);
     }
-    if !taken.variables.is_empty() {
-        taken.variables.sort_unstable();
-        taken.variables.dedup();
-        diagnostics.note(root.span, format!("the environment overrides the file: {}", taken.variables.join(", ")));
+    if !taken.used.is_empty() {
+        taken.used.sort_unstable();
+        taken.used.dedup();
+        diagnostics.note(root.span, format!("the environment overrides the file: {}", taken.used.join(", ")));
     }
     taken.literal
 }
@@ -113,39 +105,22 @@ fn prefixes(section: &str, form: Form) -> Vec<String> {
     }
 }
 
-struct Taken<'e> {
-    env: &'e dyn Fn(&str) -> Option<String>,
-    /// First file whose values the environment cannot override.
-    first_final: Option<usize>,
-    literal: Literal,
-    variables: Vec<String>,
-}
-
-impl Taken<'_> {
-    fn read_variable(&self, variable: &str) -> Option<String> {
-        (self.env)(variable).filter(|_| !PORTS.contains(&variable))
-    }
-
+impl Variables<'_> {
     fn is_final(&self, span: Span) -> bool {
         self.first_final.is_some_and(|first| span.file() >= first)
     }
 
     /// Adds `routes` and `default-filters`, which replace those of the file.
-    fn lists(&mut self, root: &mut Node, arguments: &[&'static str], diagnostics: &mut Diagnostics) {
+    fn lists(&mut self, root: &mut Node, diagnostics: &mut Diagnostics) {
         for section in ["routes", "default-filters"] {
             for prefix in prefixes(section, Form::Spring).iter().filter(|prefix| !prefix.starts_with("TOLLGATE")) {
                 let list_in_file = root.step(section).map(|node| node.span);
-                let at = list_in_file.unwrap_or(root.span);
                 if list_in_file.is_some_and(|span| self.is_final(span)) {
                     continue;
                 }
-                let Self { env, variables, .. } = self;
-                let mut read_variable = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
-                let mut read = Variables { read: &mut read_variable, arguments, at, literal: Vec::new() };
-                let list = if section == "routes" { read.routes(prefix) } else { read.shortcuts(prefix) };
-                let literal = read.literal;
+                self.at = list_in_file.unwrap_or(root.span);
+                let list = if section == "routes" { self.routes(prefix) } else { self.shortcuts(prefix) };
                 let Some(list) = list else { continue };
-                self.literal.extend(literal);
                 if let Some(old) = root.step(section) {
                     merge::report_environment(section, prefix, (old, &list), diagnostics);
                 }
@@ -167,25 +142,22 @@ impl Taken<'_> {
                     self.over(value, &format!("{path}.{key}"), &variable, diagnostics);
                 }
             }
-            NodeKind::Null | NodeKind::Scalar(_) => {
-                if let Some(text) = self.read_variable(variable_so_far) {
-                    node.kind = NodeKind::Scalar(text);
-                    self.literal.insert(node.span.node);
-                    self.variables.push(variable_so_far.to_owned());
-                }
-            }
+            NodeKind::Null | NodeKind::Scalar(_) => self.set(node, variable_so_far),
             NodeKind::Seq(_) => {
-                let Self { env, variables, .. } = self;
-                let mut read_variable = |name: &str| env(name).inspect(|_| variables.push(name.to_owned()));
-                let mut read =
-                    Variables { read: &mut read_variable, arguments: &[], at: node.span, literal: Vec::new() };
-                let list = read.scalars(variable_so_far);
-                self.literal.extend(read.literal);
-                if let Some(list) = list {
+                self.at = node.span;
+                if let Some(list) = self.scalars(variable_so_far) {
                     merge::report_environment(path, variable_so_far, (node, &list), diagnostics);
                     *node = list;
                 }
             }
+        }
+    }
+
+    /// Gives `node` the value of `variable`, if that is set.
+    fn set(&mut self, node: &mut Node, variable: &str) {
+        if let Some(text) = self.read(variable) {
+            node.kind = NodeKind::Scalar(text);
+            self.literal.insert(node.span.node);
         }
     }
 }

@@ -29,7 +29,6 @@ pub enum LoadError {
 
 impl LoadError {
     /// Renders every error for a terminal: an unreadable file with its remedy, an excerpt for each error otherwise.
-    #[must_use]
     pub fn render(&self, color: bool) -> String {
         match self {
             Self::Unreadable { path, source } => {
@@ -40,7 +39,6 @@ impl LoadError {
     }
 
     /// Returns the remedy for an unreadable file; `None` if its error says enough.
-    #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
         match self {
             Self::Unreadable { source, .. } => remedy(source.kind()),
@@ -49,7 +47,6 @@ impl LoadError {
     }
 
     /// Returns a line with the [remedy](Self::remedy), or an empty text.
-    #[must_use]
     pub fn help(&self) -> String {
         self.remedy().map_or_else(String::new, |remedy| format!("  help: {remedy}\n"))
     }

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::form::Form;
+use crate::Form;
 use crate::source::dotted;
 use crate::source::lost::{self, Kind, Lost};
 use tollgate_document::diagnostics::Diagnostics;

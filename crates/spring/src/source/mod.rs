@@ -1,23 +1,20 @@
 //! From files to one tree of values: profiles, dotted keys, overrides by environment variables and placeholders.
 
 pub mod command_line;
+pub mod computed;
 pub mod documents;
 pub mod dotted;
 pub mod environment;
 pub mod expansion;
 pub mod files;
-pub mod host;
 mod import_reports;
 pub mod imports;
 mod indexed;
-mod instances;
 mod lost;
 pub(crate) mod merge;
 pub(crate) mod numbers;
-mod parts;
 pub mod placeholder;
 pub mod profiles;
-pub mod random;
 mod unset;
 
 /// Looks up a variable of the environment.

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::form::Form;
+use crate::Form;
 use crate::source::environment::{Literal, variable};
 use crate::source::expansion::{Expansion, Lookup, MAX_DEPTH, TOO_LARGE, Value};
 use crate::source::unset::{self, Unset};

@@ -3,11 +3,8 @@
 //! The order is Spring's: an imported file comes right behind the document that imports it, so its values win over those of
 //! this document. Files of profiles come behind all files beside them. Each file is read once.
 
-mod bootstrap;
-mod bounds;
 mod group;
 pub mod location;
-mod of_profiles;
 mod paths;
 mod tree;
 
@@ -15,17 +12,16 @@ use std::collections::HashSet;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use self::bounds::{MAX_BYTES, MAX_CHAIN, MAX_FILES, refused};
 use self::group::{Branch, Group, Importer};
 use self::location::{FileTarget, Location, Target, folder_of, folders, identity, locations};
-use crate::form::Form;
-use crate::source::documents;
+use self::tree::{MAX_BYTES, MAX_CHAIN, MAX_FILES, refused};
+use crate::Form;
 use crate::source::dotted::{self, Properties};
 use crate::source::expansion::{Budget, Lookup, Value};
 use crate::source::files::{LoadError, NAMES_END, is_file, read_one, remedy};
 use crate::source::merge::Replaced;
-use crate::source::placeholder;
 use crate::source::profiles::{Profiles, condition};
+use crate::source::{documents, placeholder};
 use tollgate_document::diagnostics::{Diagnostics, Import, Outcome, SourceFile, SourceText};
 use tollgate_document::yaml::{MAX_NODES, Node, NodeKind};
 

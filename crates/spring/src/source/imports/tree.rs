@@ -1,15 +1,17 @@
-//! `configtree:`: a folder with a file for each property, as containers mount secrets.
+//! `configtree:`: a folder with a file for each property, as containers mount secrets; and the bounds of a configuration's files:
+//! a file may import others, and links may lead through folders, without end.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::bounds::{MAX_ENTRIES, too_large};
 use tollgate_document::diagnostics::{Format, SourceFile};
+
+use crate::source::files::LoadError;
 
 /// Depth of folders at most.
 const MAX_DEPTH: usize = 16;
 /// Longest value.
-const MAX_BYTES: usize = 1 << 20;
+const MAX_VALUE_BYTES: usize = 1 << 20;
 
 /// Returns the properties of the tree below `folder`, as files: at most `max_files`, of `max_bytes` in all. Names of files
 /// that begin with a dot and values that are not UTF-8 are left out. Pipes, sockets and devices are no properties, as in Spring;
@@ -76,7 +78,26 @@ impl Walk {
 }
 
 fn property(key: String, path: &Path) -> Option<SourceFile> {
-    let text = tollgate_bounded_file::read_text(path, MAX_BYTES).ok()?;
+    let text = tollgate_bounded_file::read_text(path, MAX_VALUE_BYTES).ok()?;
     let text = text.strip_suffix('\n').map_or(text.as_str(), |text| text.strip_suffix('\r').unwrap_or(text)).to_owned();
     Some(SourceFile { name: path.display().to_string(), text, format: Format::Value(key), is_of_profile: false })
+}
+
+/// Most files, and most imports.
+pub(super) const MAX_FILES: usize = 4096;
+/// Most bytes of all files.
+pub(super) const MAX_BYTES: usize = 16 << 20;
+/// Most files of which each imports the next.
+pub(super) const MAX_CHAIN: usize = 64;
+/// Most entries of the folders of a `configtree:`.
+pub(super) const MAX_ENTRIES: usize = 4 * MAX_FILES;
+
+/// Returns the error of files beyond a bound.
+pub(super) fn too_large(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, message)
+}
+
+/// Returns the error of the file at `path` beyond a bound.
+pub(super) fn refused(path: &Path, message: &str) -> LoadError {
+    LoadError::Unreadable { path: path.to_owned(), source: too_large(message) }
 }

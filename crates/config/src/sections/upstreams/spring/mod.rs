@@ -12,7 +12,7 @@ use crate::sections::upstreams::discovered::Discovered;
 use crate::sections::upstreams::health::Ejection;
 use crate::sections::upstreams::spring::instances::instance;
 use crate::sections::upstreams::{EndpointSource, Upstream};
-use crate::spring::likely_registry;
+use crate::spring::service_discovery;
 use crate::yaml::{Node, NodeKind};
 
 /// Requests without a healthy endpoint.
@@ -170,7 +170,7 @@ pub(crate) fn check_locator(
                 .help("remove it");
             false
         }
-        Some(enabled) if is_off || !has_registry && likely_registry::is_switched_off(properties) => {
+        Some(enabled) if is_off || !has_registry && service_discovery::is_switched_off(properties) => {
             diagnostics
                 .warn(enabled.span, "`discovery.locator` makes no routes: the registries of the file are switched off")
                 .help("switch one of them on, or set `enabled: false` here");
@@ -178,7 +178,7 @@ pub(crate) fn check_locator(
         }
         Some(_) if has_registry || !discovery.client.simple.instances.is_empty() => false,
         Some(enabled) => {
-            let value = likely_registry::proposal(properties);
+            let value = service_discovery::proposal(properties);
             let missing =
                 Missing { section: Section::Registry, name: "registry".to_owned(), value, comment: String::new() };
             diagnostics
