@@ -61,41 +61,24 @@ pub enum OwnResponses {
 #[macro_export]
 macro_rules! with_plain_layer {
     ($filter:expr, $layer:ident => $result:expr) => {
-        match $filter {
-            $crate::PlainFilter::ApiKey(settings) => {
-                let $layer = ::tollgate_filters::verify_api_key::ApiKeyLayer::new(settings.clone());
-                $result
-            }
-            $crate::PlainFilter::FallbackHeaders(names) => {
-                let $layer = ::tollgate_filters::fallback_headers::FallbackHeadersLayer::new(names.clone());
-                $result
-            }
-            $crate::PlainFilter::RedirectTo(settings) => {
-                let $layer = ::tollgate_filters::redirect_to::RedirectToLayer::new(settings.clone());
-                $result
-            }
-            $crate::PlainFilter::RemoveJsonAttributes(settings) => {
-                let $layer =
-                    ::tollgate_filters::remove_json_attributes::RemoveJsonAttributesLayer::new(settings.clone());
-                $result
-            }
-            $crate::PlainFilter::RequestHeaderSize(settings) => {
-                let $layer = ::tollgate_filters::request_header_size::RequestHeaderSizeLayer::new(settings.clone());
-                $result
-            }
-            $crate::PlainFilter::RequireKey(settings) => {
-                let $layer = ::tollgate_filters::require_key::RequireKeyLayer::new(settings.clone());
-                $result
-            }
-            $crate::PlainFilter::SecureHeaders(settings) => {
-                let $layer = ::tollgate_filters::secure_headers::SecureHeadersLayer::new(settings.clone());
-                $result
-            }
-            $crate::PlainFilter::SetStatus(settings) => {
-                let $layer = ::tollgate_filters::set_status::SetStatusLayer::new(settings.clone());
-                $result
-            }
+        $crate::with_plain_layer! { $filter, $layer => $result;
+            ApiKey: verify_api_key::ApiKeyLayer,
+            FallbackHeaders: fallback_headers::FallbackHeadersLayer,
+            RedirectTo: redirect_to::RedirectToLayer,
+            RemoveJsonAttributes: remove_json_attributes::RemoveJsonAttributesLayer,
+            RequestHeaderSize: request_header_size::RequestHeaderSizeLayer,
+            RequireKey: require_key::RequireKeyLayer,
+            SecureHeaders: secure_headers::SecureHeadersLayer,
+            SetStatus: set_status::SetStatusLayer,
         }
+    };
+    ($filter:expr, $layer:ident => $result:expr; $($kind:ident: $module:ident::$type:ident,)*) => {
+        match $filter {$(
+            $crate::PlainFilter::$kind(settings) => {
+                let $layer = ::tollgate_filters::$module::$type::new(settings.clone());
+                $result
+            }
+        )*}
     };
 }
 

@@ -5,7 +5,7 @@ use tollgate_filters::edit::Edit;
 use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
-use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::filters::row::{Arguments, Entry, FilterInput, edit};
 use crate::spec::{HeaderText, Segments, Shortcut, Text};
 
 /// Argument of `StripPrefix`.
@@ -99,57 +99,33 @@ struct RewriteParameterArgs {
 }
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "StripPrefix",
-        doc: "Removes the first segments of the path.",
-        args: Arguments::of::<StripPrefixArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &StripPrefixArgs| Edit::strip_prefix(args.parts.map_or(1, |parts| parts.0)), diagnostics)
-        },
+    edit! {
+        "StripPrefix"(StripPrefixArgs) "Removes the first segments of the path.":
+        |args| Edit::strip_prefix(args.parts.map_or(1, |parts| parts.0))
     },
-    Entry {
-        name: "PrefixPath",
-        doc: "Prepends a prefix to the path; a second `PrefixPath` has no effect.",
-        args: Arguments::of::<PrefixPathArgs>(Shortcut::All),
-        check: |input, diagnostics| input.edit(|args: &PrefixPathArgs| Edit::prefix_path(&args.prefix), diagnostics),
+    edit! {
+        "PrefixPath"(PrefixPathArgs) "Prepends a prefix to the path; a second `PrefixPath` has no effect.":
+        |args| Edit::prefix_path(&args.prefix)
     },
-    Entry {
-        name: "SetPath",
-        doc: "Replaces the path and keeps the query.",
-        args: Arguments::of::<SetPathArgs>(Shortcut::All),
-        check: |input, diagnostics| input.edit(|args: &SetPathArgs| Edit::set_path(&args.template), diagnostics),
+    edit! {
+        "SetPath"(SetPathArgs) "Replaces the path and keeps the query.":
+        |args| Edit::set_path(&args.template)
     },
-    Entry {
-        name: "RewritePath",
-        doc: "Replaces every match in the path, as Java's `String.replaceAll` does.",
-        args: Arguments::of::<RewritePathArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &RewritePathArgs| Edit::rewrite_path(&args.regexp, &args.replacement), diagnostics)
-        },
+    edit! {
+        "RewritePath"(RewritePathArgs) "Replaces every match in the path, as Java's `String.replaceAll` does.":
+        |args| Edit::rewrite_path(&args.regexp, &args.replacement)
     },
-    Entry {
-        name: "AddRequestHeader",
-        doc: "Adds a value to a request header, after those of the client.",
-        args: Arguments::of::<HeaderArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &HeaderArgs| Edit::add_request_header(&args.name, &args.value), diagnostics)
-        },
+    edit! {
+        "AddRequestHeader"(HeaderArgs) "Adds a value to a request header, after those of the client.":
+        |args| Edit::add_request_header(&args.name, &args.value)
     },
-    Entry {
-        name: "SetRequestHeader",
-        doc: "Replaces all values of a request header.",
-        args: Arguments::of::<HeaderArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &HeaderArgs| Edit::set_request_header(&args.name, &args.value), diagnostics)
-        },
+    edit! {
+        "SetRequestHeader"(HeaderArgs) "Replaces all values of a request header.":
+        |args| Edit::set_request_header(&args.name, &args.value)
     },
-    Entry {
-        name: "RemoveRequestHeader",
-        doc: "Removes a request header.",
-        args: Arguments::of::<HeaderNameArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &HeaderNameArgs| Edit::remove_request_header(&args.name), diagnostics)
-        },
+    edit! {
+        "RemoveRequestHeader"(HeaderNameArgs) "Removes a request header.":
+        |args| Edit::remove_request_header(&args.name)
     },
     Entry {
         name: "AddRequestHeadersIfNotPresent",
@@ -157,39 +133,21 @@ pub(super) const ENTRIES: &[Entry] = &[
         args: Arguments::of::<HeaderListArgs>(Shortcut::List),
         check: add_if_not_present,
     },
-    Entry {
-        name: "MapRequestHeader",
-        doc: "Adds the values of one request header to those of another.",
-        args: Arguments::of::<MapHeaderArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            let edit = |args: &MapHeaderArgs| Edit::map_request_header(&args.from_header, &args.to_header);
-            input.edit(edit, diagnostics)
-        },
+    edit! {
+        "MapRequestHeader"(MapHeaderArgs) "Adds the values of one request header to those of another.":
+        |args| Edit::map_request_header(&args.from_header, &args.to_header)
     },
-    Entry {
-        name: "AddRequestParameter",
-        doc: "Appends a parameter to the query, which stays unchanged.",
-        args: Arguments::of::<ParameterArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &ParameterArgs| Edit::add_request_parameter(&args.name, &args.value), diagnostics)
-        },
+    edit! {
+        "AddRequestParameter"(ParameterArgs) "Appends a parameter to the query, which stays unchanged.":
+        |args| Edit::add_request_parameter(&args.name, &args.value)
     },
-    Entry {
-        name: "RemoveRequestParameter",
-        doc: "Removes all parameters of a name; the others are encoded again.",
-        args: Arguments::of::<ParameterNameArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &ParameterNameArgs| Edit::remove_request_parameter(&args.name), diagnostics)
-        },
+    edit! {
+        "RemoveRequestParameter"(ParameterNameArgs) "Removes all parameters of a name; the others are encoded again.":
+        |args| Edit::remove_request_parameter(&args.name)
     },
-    Entry {
-        name: "RewriteRequestParameter",
-        doc: "Replaces all parameters of a name by one at the end; the others are encoded again.",
-        args: Arguments::of::<RewriteParameterArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            let edit = |args: &RewriteParameterArgs| Edit::rewrite_request_parameter(&args.name, &args.replacement);
-            input.edit(edit, diagnostics)
-        },
+    edit! {
+        "RewriteRequestParameter"(RewriteParameterArgs) "Replaces all parameters of a name by one at the end; the others are encoded again.":
+        |args| Edit::rewrite_request_parameter(&args.name, &args.replacement)
     },
 ];
 

@@ -7,7 +7,7 @@ use crate::de::{Spanned, canonical};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::request_edits::{HeaderArgs, HeaderNameArgs};
-use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::filters::row::{Arguments, Entry, FilterInput, edit};
 use crate::spec::{FieldName, HeaderText, Shortcut, Text};
 
 /// Arguments of `AddResponseHeader`.
@@ -55,34 +55,17 @@ struct RewriteLocationArgs {
 }
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "AddResponseHeader",
-        doc: "Adds a value to a response header, after those of the upstream.",
-        args: Arguments::of::<AddHeaderArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(
-                |AddHeaderArgs { name, value, r#override }| {
-                    Edit::add_response_header(name, value, r#override.unwrap_or(true))
-                },
-                diagnostics,
-            )
-        },
+    edit! {
+        "AddResponseHeader"(AddHeaderArgs) "Adds a value to a response header, after those of the upstream.":
+        |args| Edit::add_response_header(&args.name, &args.value, args.r#override.unwrap_or(true))
     },
-    Entry {
-        name: "SetResponseHeader",
-        doc: "Replaces all values of a response header.",
-        args: Arguments::of::<HeaderArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &HeaderArgs| Edit::set_response_header(&args.name, &args.value), diagnostics)
-        },
+    edit! {
+        "SetResponseHeader"(HeaderArgs) "Replaces all values of a response header.":
+        |args| Edit::set_response_header(&args.name, &args.value)
     },
-    Entry {
-        name: "RemoveResponseHeader",
-        doc: "Removes a response header.",
-        args: Arguments::of::<HeaderNameArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &HeaderNameArgs| Edit::remove_response_header(&args.name), diagnostics)
-        },
+    edit! {
+        "RemoveResponseHeader"(HeaderNameArgs) "Removes a response header.":
+        |args| Edit::remove_response_header(&args.name)
     },
     Entry {
         name: "DedupeResponseHeader",
@@ -94,18 +77,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             input.finish(Edit::dedupe_response_header(&args.name, strategy), diagnostics)
         },
     },
-    Entry {
-        name: "RewriteResponseHeader",
-        doc: "Replaces every match in every value of a response header, as Java's `String.replaceAll` does.",
-        args: Arguments::of::<RewriteHeaderArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(
-                |RewriteHeaderArgs { name, regexp, replacement }| {
-                    Edit::rewrite_response_header(name, regexp, replacement)
-                },
-                diagnostics,
-            )
-        },
+    edit! {
+        "RewriteResponseHeader"(RewriteHeaderArgs) "Replaces every match in every value of a response header, as Java's `String.replaceAll` does.":
+        |args| Edit::rewrite_response_header(&args.name, &args.regexp, &args.replacement)
     },
     Entry {
         name: "RewriteLocationResponseHeader",

@@ -68,6 +68,20 @@ pub(crate) struct FilterInput<'c> {
     pub(super) reported: Cell<Option<Reported>>,
 }
 
+/// Row of a filter that is one edit: its name, arguments and documentation, and the edit of the arguments.
+macro_rules! edit {
+    ($name:literal($args:ty) $doc:literal: $edit:expr) => {
+        $crate::filters::row::Entry {
+            name: $name,
+            doc: $doc,
+            args: $crate::filters::row::Arguments::of::<$args>($crate::spec::Shortcut::All),
+            check: |input, diagnostics| input.edit::<$args>($edit, diagnostics),
+        }
+    };
+}
+
+pub(super) use edit;
+
 impl Arguments {
     /// Returns the arguments that the struct `T` has, which a shortcut gives as `shortcut` says.
     #[cfg(test)]

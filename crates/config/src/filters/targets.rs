@@ -5,7 +5,7 @@ use tollgate_filters::edit::Edit;
 use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
-use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::filters::row::{Arguments, Entry, FilterInput, edit};
 use crate::spec::{Shortcut, Text};
 
 /// A filter without arguments.
@@ -34,19 +34,13 @@ struct HeaderToUriArgs {
 }
 
 pub(super) const ENTRIES: &[Entry] = &[
-    Entry {
-        name: "PreserveHostHeader",
-        doc: "Sends the client's `Host` to the upstream.",
-        args: Arguments::of::<NoArgs>(Shortcut::All),
-        check: |input, diagnostics| input.edit(|_: &NoArgs| Ok(Edit::preserve_host_header()), diagnostics),
+    edit! {
+        "PreserveHostHeader"(NoArgs) "Sends the client's `Host` to the upstream.":
+        |_| Ok(Edit::preserve_host_header())
     },
-    Entry {
-        name: "SetRequestHostHeader",
-        doc: "Sends this `Host` to the upstream.",
-        args: Arguments::of::<HostArgs>(Shortcut::All),
-        check: |input, diagnostics| {
-            input.edit(|args: &HostArgs| Edit::set_request_host_header(&args.host), diagnostics)
-        },
+    edit! {
+        "SetRequestHostHeader"(HostArgs) "Sends this `Host` to the upstream.":
+        |args| Edit::set_request_host_header(&args.host)
     },
     Entry {
         name: "SetRequestUri",

@@ -59,7 +59,6 @@ impl Locator {
     }
 
     /// Returns true if its expressions depend on the metadata of instances.
-    #[must_use]
     pub fn uses_metadata(&self) -> bool {
         self.uses_metadata
     }

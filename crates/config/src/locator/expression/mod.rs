@@ -1,8 +1,9 @@
 //! Spring's expressions (SpEL), a subset called plain: texts, the name and the metadata of a service, comparisons and the
 //! methods of texts.
 
-mod evaluate;
 mod parse;
+#[cfg(test)]
+mod tests;
 
 use tollgate_java_regex::JavaRegex;
 
@@ -71,7 +72,7 @@ enum Node {
     Join(Box<Node>, Box<Node>),
     /// Entry of a map.
     Entry(Box<Node>, Box<Node>),
-    Call(Box<Node>, Method, Vec<Node>),
+    Call(Box<Node>, &'static str, Vec<Node>),
     /// `condition ? one : other`.
     Choice(Box<Node>, Box<Node>, Box<Node>),
     /// `one ?: other`.
@@ -86,24 +87,6 @@ enum Value {
     Number(i64),
     List(Vec<Value>),
     Map(Metadata),
-}
-
-/// Method of a text, a list or a map.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Method {
-    StartsWith,
-    EndsWith,
-    Contains,
-    ContainsKey,
-    Equals,
-    EqualsIgnoreCase,
-    IsEmpty,
-    Get,
-    Replace,
-    ToLowerCase,
-    ToString,
-    ToUpperCase,
-    Trim,
 }
 
 impl Expression {
@@ -177,5 +160,110 @@ impl Node {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Largest text in bytes. Each `replace` may multiply the length of a text.
+const MAX_TEXT: usize = 4096;
+
+impl Node {
+    /// Returns the value; `None` if there is none.
+    pub(super) fn value(&self, subject: Subject<'_>) -> Option<Value> {
+        let flag = |node: &Self| node.value(subject).and_then(|value| value.flag());
+        Some(match self {
+            Self::Literal(value) => value.clone(),
+            Self::Service => Value::Text(subject.service.to_owned()),
+            Self::Address(part) => Value::Text((*part).to_owned()),
+            Self::Metadata => Value::Map(subject.metadata.clone()),
+            Self::List(items) => Value::List(items.iter().map(|item| item.value(subject)).collect::<Option<_>>()?),
+            Self::Not(one) => Value::Flag(!flag(one)?),
+            Self::And(one, other) => Value::Flag(flag(one)? && flag(other)?),
+            Self::Or(one, other) => Value::Flag(flag(one)? || flag(other)?),
+            Self::Equal(one, other, is_equal) => {
+                Value::Flag((one.value(subject)? == other.value(subject)?) == *is_equal)
+            }
+            Self::Matches(one, regex) => match one.value(subject)? {
+                Value::Text(text) => Value::Flag(regex.is_match(&text).ok()?),
+                _ => Value::Flag(false),
+            },
+            Self::Join(one, other) => match (one.value(subject)?, other.value(subject)?) {
+                (Value::Number(one), Value::Number(other)) => Value::Number(one.checked_add(other)?),
+                (one @ Value::Text(_), other) | (one, other @ Value::Text(_)) => {
+                    let text = format!("{}{}", one.shown()?, other.shown()?);
+                    (text.len() <= MAX_TEXT).then_some(Value::Text(text))?
+                }
+                _ => return None,
+            },
+            Self::Entry(map, key) => match (map.value(subject)?, key.value(subject)?) {
+                (Value::Map(map), Value::Text(key)) => map.get(&key).cloned().map_or(Value::Null, Value::Text),
+                _ => return None,
+            },
+            Self::Call(on, method, arguments) => {
+                let arguments = arguments.iter().map(|argument| argument.value(subject)).collect::<Option<Vec<_>>>()?;
+                call(on.value(subject)?, method, &arguments)?
+            }
+            Self::Choice(condition, one, other) => if flag(condition)? { one } else { other }.value(subject)?,
+            Self::Default(one, other) => match one.value(subject)? {
+                Value::Null => other.value(subject)?,
+                Value::Text(text) if text.is_empty() => other.value(subject)?,
+                value => value,
+            },
+        })
+    }
+}
+
+/// Calls a method; `None` if the value has no such method.
+fn call(on: Value, method: &str, arguments: &[Value]) -> Option<Value> {
+    Some(match (on, method, arguments) {
+        (Value::Text(text), "startsWith", [Value::Text(part)]) => Value::Flag(text.starts_with(part)),
+        (Value::Text(text), "endsWith", [Value::Text(part)]) => Value::Flag(text.ends_with(part)),
+        (Value::Text(text), "contains", [Value::Text(part)]) => Value::Flag(text.contains(part)),
+        (Value::Text(text), "equalsIgnoreCase", [Value::Text(other)]) => {
+            Value::Flag(text.to_lowercase() == other.to_lowercase())
+        }
+        (Value::Text(_), "equalsIgnoreCase", [Value::Null]) => Value::Flag(false),
+        (Value::Text(text), "replace", [Value::Text(old), Value::Text(new)]) => {
+            let count = text.matches(old.as_str()).count();
+            let length = (text.len() - count * old.len()).saturating_add(count.saturating_mul(new.len()));
+            (length <= MAX_TEXT).then(|| Value::Text(text.replace(old.as_str(), new)))?
+        }
+        (Value::Text(text), "toLowerCase", []) => Value::Text(text.to_lowercase()),
+        (Value::Text(text), "toUpperCase", []) => Value::Text(text.to_uppercase()),
+        (Value::Text(text), "toString", []) => Value::Text(text),
+        (Value::Text(text), "trim", []) => Value::Text(text.trim().to_owned()),
+        (Value::Text(text), "isEmpty", []) => Value::Flag(text.is_empty()),
+        (Value::Map(map), "isEmpty", []) => Value::Flag(map.is_empty()),
+        (Value::Map(map), "containsKey", [Value::Text(key)]) => Value::Flag(map.contains_key(key)),
+        (Value::Map(map), "get", [Value::Text(key)]) => map.get(key).cloned().map_or(Value::Null, Value::Text),
+        (Value::List(items), "contains", [item]) => Value::Flag(items.contains(item)),
+        (on @ (Value::Text(_) | Value::Number(_) | Value::Flag(_)), "equals", [other]) => Value::Flag(on == *other),
+        _ => return None,
+    })
+}
+
+impl Value {
+    /// Returns the value as Spring converts it to a boolean.
+    pub(super) fn flag(&self) -> Option<bool> {
+        match self {
+            Self::Flag(flag) => Some(*flag),
+            Self::Text(text) => match text.trim().to_ascii_lowercase().as_str() {
+                "true" | "on" | "yes" | "1" => Some(true),
+                "false" | "off" | "no" | "0" => Some(false),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the value as a text.
+    pub(super) fn text(self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Flag(flag) => Some(flag.to_string()),
+            Self::Number(number) => Some(number.to_string()),
+            Self::Null | Self::List(_) | Self::Map(_) => None,
+        }
+    }
+
+    /// Returns the value as a part of a joined text, in which Spring writes `null`.
+    fn shown(self) -> Option<String> {
+        if self == Self::Null { Some("null".to_owned()) } else { self.text() }
+    }
+}

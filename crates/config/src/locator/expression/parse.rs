@@ -2,7 +2,7 @@
 
 use tollgate_java_regex::{Charset, JavaRegex};
 
-use crate::locator::expression::{Method, Node, Value, address};
+use crate::locator::expression::{Node, Value, address};
 
 /// Deepest nesting.
 const MAX_DEPTH: usize = 32;
@@ -10,6 +10,23 @@ const MAX_DEPTH: usize = 32;
 /// Signs of two letters come first.
 const SIGNS: [&str; 19] =
     ["==", "!=", "&&", "||", "?:", "(", ")", "[", "]", "{", "}", ",", ".", "+", "!", "?", ":", "<", ">"];
+
+/// Methods of texts, lists and maps, and the numbers of their arguments.
+const METHODS: [(&str, usize); 13] = [
+    ("startsWith", 1),
+    ("endsWith", 1),
+    ("contains", 1),
+    ("containsKey", 1),
+    ("equals", 1),
+    ("equalsIgnoreCase", 1),
+    ("get", 1),
+    ("replace", 2),
+    ("isEmpty", 0),
+    ("toLowerCase", 0),
+    ("toString", 0),
+    ("toUpperCase", 0),
+    ("trim", 0),
+];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
@@ -196,22 +213,7 @@ impl Parser {
             self.at += 1;
             return self.takes(&[")"]).then(|| Node::Matches(Box::new(on), Box::new(regex)));
         }
-        let (method, count) = match name.as_str() {
-            "startsWith" => (Method::StartsWith, 1),
-            "endsWith" => (Method::EndsWith, 1),
-            "contains" => (Method::Contains, 1),
-            "containsKey" => (Method::ContainsKey, 1),
-            "equals" => (Method::Equals, 1),
-            "equalsIgnoreCase" => (Method::EqualsIgnoreCase, 1),
-            "get" => (Method::Get, 1),
-            "replace" => (Method::Replace, 2),
-            "isEmpty" => (Method::IsEmpty, 0),
-            "toLowerCase" => (Method::ToLowerCase, 0),
-            "toString" => (Method::ToString, 0),
-            "toUpperCase" => (Method::ToUpperCase, 0),
-            "trim" => (Method::Trim, 0),
-            _ => return None,
-        };
+        let (method, count) = METHODS.into_iter().find(|(method, _)| *method == name)?;
         let arguments = if self.takes(&["("]) { self.items(")")? } else { return None };
         (arguments.len() == count).then(|| Node::Call(Box::new(on), method, arguments))
     }
