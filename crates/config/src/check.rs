@@ -198,7 +198,7 @@ fn routes(
     let cache = (&raw.filter.local_response_cache, cache_at);
     crate::routes::check::complete_caches(cache, raw.server.proxy_status(), switches, &mut routes, &cors, diagnostics);
     report_unused_secure_headers(raw, &routes, diagnostics);
-    crate::routes::rpc::note_http_denials(&routes, raw.httpclient.http2.0, diagnostics);
+    crate::routes::check::note_http_denials(&routes, raw.httpclient.http2.0, diagnostics);
     (routes, unlogged, cors)
 }
 

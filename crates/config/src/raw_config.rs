@@ -26,12 +26,12 @@ use crate::sections::registries::eureka::RawEureka;
 use crate::sections::registries::kubernetes::RawKubernetes;
 use crate::sections::registries::nacos::RawNacos;
 use crate::sections::resilience::RawResilience;
-#[cfg(test)]
-use crate::sections::scalars::{Scalar, StringOrList};
 use crate::sections::server::Server;
 use crate::sections::upstreams::RawUpstream;
 use crate::sections::upstreams::dns::Dns;
 use crate::sections::upstreams::spring::{RawDiscovery, RawLoadBalancer};
+#[cfg(test)]
+use crate::sections::{Scalar, StringOrList};
 
 /// Tollgate's configuration.
 #[section]

@@ -64,7 +64,6 @@ fn traces(config: &Config, part: impl FnOnce(&OtlpExport) -> String) -> String {
 
 impl StartSettings {
     /// Returns the settings of `config`.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         Self(SETTINGS.map(|setting| Some(Sha256::digest((setting.text)(config)).into())))
     }
@@ -80,7 +79,6 @@ impl StartSettings {
     }
 
     /// Returns the keys whose values in `config` differ from these and take effect only at the next start.
-    #[must_use]
     pub fn needs_restart(&self, config: &Config) -> Vec<&'static str> {
         let digests = Self::of(config).0;
         let compared = SETTINGS.iter().zip(self.0.iter().zip(&digests));

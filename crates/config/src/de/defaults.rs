@@ -54,13 +54,11 @@ pub trait Unit: Copy {
 
 impl<T: Unit, const DEFAULT: u64> Or<T, DEFAULT> {
     /// Creates the setting of `value`.
-    #[must_use]
     pub fn new(value: T::Value) -> Self {
         Self(value)
     }
 
     /// Returns the value without its notation.
-    #[must_use]
     pub fn get(self) -> T::Value {
         self.0
     }
@@ -80,7 +78,6 @@ impl<'de, T: Unit + Deserialize<'de>, const DEFAULT: u64> Deserialize<'de> for O
 
 impl<const DEFAULT: bool> Flag<DEFAULT> {
     /// Returns the flag.
-    #[must_use]
     pub fn get(self) -> bool {
         self.0
     }

@@ -11,8 +11,6 @@ mod argument_value;
 mod defaults;
 mod deserializer;
 mod error;
-mod fields;
-mod metadata;
 mod ranged;
 mod read;
 mod spanned;
@@ -24,15 +22,13 @@ pub(crate) use crate::de::argument_value::{Given, NamedEntries, Texts};
 pub(crate) use crate::de::defaults::{ALL_ADDRESSES, millis, secs};
 pub use crate::de::defaults::{Flag, Or, Unit, Word};
 pub(crate) use crate::de::error::with_help;
-pub(crate) use crate::de::fields::field_names;
-pub(crate) use crate::de::metadata::Metadata;
 pub(crate) use crate::de::ranged::UNBOUNDED;
 pub use crate::de::ranged::{PositiveTime, Ranged, Scale};
-pub(crate) use crate::de::read::{read, read_struct, warn_of_bare_millis};
+pub(crate) use crate::de::read::{field_names, read, read_struct, warn_of_bare_millis};
 pub(crate) use crate::de::spanned::NodeRef;
 pub use crate::de::spanned::Spanned;
 pub(crate) use crate::de::status::parse_status;
-pub(crate) use crate::de::subtree::Subtree;
+pub(crate) use crate::de::subtree::{Metadata, Subtree};
 pub use crate::de::units::{Address, Number, Seconds, Size, Time, Timeout};
 pub(crate) use crate::de::units::{
     LEAST_BARE_MILLIS, bare_millis, described_by, parse_flag, parse_size, parse_time, parse_timeout, read_by, read_text,

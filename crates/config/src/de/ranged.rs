@@ -53,7 +53,6 @@ impl<T: Scale, const MIN: u64, const MAX: u64> Ranged<T, MIN, MAX> {
     }
 
     /// Returns the value without its notation.
-    #[must_use]
     pub fn get(self) -> T::Value {
         self.0.get()
     }

@@ -10,10 +10,10 @@ use crate::de::{Given, Spanned, Texts};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::{ConcurrencyLimiter, Filter};
 use crate::filters::row::{Arguments, Entry, FilterInput};
+use crate::rate_limiter::access::warn_of_key;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::StoreKind;
 use crate::rate_limiter::store::report_missing_redis;
-use crate::rate_limiter::users::warn_of_key;
 use crate::rate_limiter::value_enums::{ErrorBodyWord, OnStoreFailureWord};
 use crate::sections::server::ErrorFormatWord;
 #[cfg(test)]

@@ -1,13 +1,12 @@
 //! Filters by name. One table serves dispatch, messages, the schema and the documentation; each file has its rows.
 
-mod api_key;
-mod circuit_breaker;
+pub(crate) mod circuit_breaker;
 mod concurrency_limiter;
 pub(crate) mod for_all_routes;
-pub(crate) mod forward;
 pub(crate) mod local_response_cache;
 pub(crate) mod model;
 pub(crate) mod plain;
+mod refusals;
 mod request_counter;
 mod request_edits;
 mod response_edits;
@@ -16,7 +15,6 @@ pub(crate) mod row;
 #[cfg(test)]
 pub(crate) mod schema;
 pub(crate) mod secure_headers;
-mod size_limits;
 mod targets;
 
 use std::cell::Cell;
@@ -48,7 +46,7 @@ const RATE_LIMITER: &[Entry] = &[Entry {
 /// Returns all filters.
 pub fn filters() -> impl Iterator<Item = &'static Entry> {
     let tables = [
-        api_key::ENTRIES,
+        refusals::API_KEY,
         circuit_breaker::ENTRIES,
         concurrency_limiter::ENTRIES,
         local_response_cache::ENTRIES,
@@ -59,7 +57,7 @@ pub fn filters() -> impl Iterator<Item = &'static Entry> {
         response_edits::ENTRIES,
         retry::ENTRIES,
         secure_headers::ENTRIES,
-        size_limits::ENTRIES,
+        refusals::SIZES,
         targets::ENTRIES,
     ];
     tables.into_iter().flatten()

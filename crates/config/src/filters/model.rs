@@ -143,7 +143,6 @@ pub struct FilterProperties<'f> {
 
 impl Filter {
     /// Returns true if it limits or counts requests.
-    #[must_use]
     pub fn counts_requests(&self) -> bool {
         match self {
             Self::RequestRateLimiter(_) | Self::ConcurrencyLimiter(_) | Self::RequestCounter(_) => true,
@@ -158,7 +157,6 @@ impl Filter {
     }
 
     /// Returns the rate limiter, if it is one.
-    #[must_use]
     pub fn as_rate_limiter(&self) -> Option<&RateLimiter> {
         if let Self::RequestRateLimiter(limiter) = self { Some(limiter) } else { None }
     }
@@ -194,7 +192,6 @@ impl Filter {
     }
 
     /// Returns true if it reads the API key of requests.
-    #[must_use]
     pub fn reads_api_key(&self) -> bool {
         self.key_resolvers().any(KeyResolver::reads_api_key)
     }
@@ -222,7 +219,6 @@ impl Filter {
     }
 
     /// Returns the names of the request's header fields that the filter reads, sets or removes.
-    #[must_use]
     pub fn request_headers(&self) -> Vec<&HeaderName> {
         let mut names: Vec<_> = self.key_resolvers().flat_map(KeyResolver::headers).collect();
         match self {
@@ -237,7 +233,6 @@ impl Filter {
     }
 
     /// Properties of the filter.
-    #[must_use]
     pub fn properties(&self) -> FilterProperties<'_> {
         let plain = FilterProperties::default();
         match self {

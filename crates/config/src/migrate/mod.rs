@@ -3,7 +3,6 @@
 //! The normalized tree of the file, placeholders unresolved, is rewritten node by node and printed. Implicit settings of
 //! Spring become explicit ([`routes`]); settings without effect are dropped, with the reason as a comment.
 
-mod accepted;
 mod comments;
 mod placeholders;
 mod print;
@@ -94,7 +93,7 @@ fn migrate_text(
     let names: Vec<&str> = text.files.iter().map(|file| file.name.as_str()).collect();
     let mut yaml = head(&names, &notes);
     print::print(&root, &mut yaml);
-    let (yaml, new_notes) = accepted::accept(yaml, new_name, new_env);
+    let (yaml, new_notes) = comments::accept(yaml, new_name, new_env);
     Ok(Migrated { yaml, notes, new_notes })
 }
 

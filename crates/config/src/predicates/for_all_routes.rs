@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::de::Spanned;
 #[cfg(test)]
-use crate::sections::scalars::Scalar;
+use crate::sections::Scalar;
 
 /// Settings of predicates on all routes.
 #[section]

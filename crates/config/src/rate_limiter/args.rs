@@ -2,9 +2,10 @@
 
 use std::num::NonZeroU32;
 
-use crate::de::{Given, NamedEntries, Subtree, Texts, Time, field_names};
+use serde::Deserialize;
+
+use crate::de::{Given, Metadata, NamedEntries, Spanned, Subtree, Texts, Time, field_names, same_name};
 use crate::rate_limiter::model::{GatewayNumber, StoreKind};
-use crate::rate_limiter::plan_args::{PlanArgs, PlanResolverArgs};
 #[cfg(test)]
 use crate::rate_limiter::value_enums::AlgorithmName;
 use crate::rate_limiter::value_enums::{
@@ -71,30 +72,16 @@ pub(super) struct RuleArgs {
 impl RuleArgs {
     /// Returns the names of the arguments that the file has, with their places.
     pub(super) fn fields_of_file(&self) -> impl Iterator<Item = (&'static str, Span)> {
-        let fields = [
-            ("algorithm", self.algorithm.span()),
-            ("replenish-rate", self.replenish_rate.span()),
-            ("burst-capacity", self.burst_capacity.span()),
-            ("period", self.period.span()),
-            ("replenish-period", self.replenish_period.span()),
-            ("refill", self.refill.span()),
-            ("refill-anchor", self.refill_anchor.span()),
-            ("limit", self.limit.span()),
-            ("window", self.window.span()),
-            ("align", self.align.span()),
-            ("time-zone", self.time_zone.span()),
-            ("rate", self.rate.span()),
-            ("max-wait", self.max_wait.span()),
-            ("max-queue", self.max_queue.span()),
-            ("warm-up", self.warm_up.span()),
-            ("allowance", self.allowance.span()),
-            ("reset", self.reset.span()),
-            ("requested-tokens", self.requested_tokens.span()),
-            ("cost", self.cost.span()),
-            ("max-cost", self.max_cost.span()),
-            ("when", self.when.span()),
-        ];
-        fields.into_iter().filter_map(|(field, span)| Some((field, span?)))
+        macro_rules! places {
+            ($($field:ident)*) => { [$((stringify!($field), self.$field.span())),*] };
+        }
+        let places = places! {
+            algorithm replenish_rate burst_capacity period replenish_period refill refill_anchor limit window
+            align time_zone rate max_wait max_queue warm_up allowance reset
+            requested_tokens cost max_cost when
+        };
+        let name = |field: &str| rule_names().iter().find(|name| same_name(name, field)).copied();
+        places.into_iter().filter_map(move |(field, place)| place.and_then(|place| Some((name(field)?, place))))
     }
 }
 
@@ -202,6 +189,59 @@ pub(crate) struct ListedArgs {
     pub(super) mode: Given<Mode>,
     /// Percentage of keys for which the rule is enforced. Default 100.
     pub(super) enforce_percent: Given<Percent>,
+}
+
+/// Rules of one plan.
+#[section(Clone)]
+#[cfg_attr(test, schemars(transform = arguments))]
+pub(crate) struct PlanRuleArgs {
+    /// The rule, whose arguments stand in the same map.
+    #[serde(rename = "$tollgate::SameMap")]
+    #[cfg_attr(test, schemars(flatten))]
+    pub(super) rule: RuleArgs,
+    /// Several rules instead of one. Default: none.
+    pub(super) limits: Given<Vec<Given<ListedArgs>>>,
+    /// Name of a bucket that all limiters with this name share. Default: none.
+    pub(super) bucket: Given<String>,
+}
+
+/// One plan.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
+#[cfg_attr(test, schemars(rename = "Plan", untagged))]
+pub(super) enum PlanArgs {
+    /// `unlimited`.
+    Scalar(Spanned<String>),
+    /// Rules.
+    Map(Box<PlanRuleArgs>),
+}
+
+/// Source of a request's plan.
+#[derive(Clone, Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename = "$tollgate::Shape", rename_all = "lowercase")]
+#[cfg_attr(test, schemars(rename = "PlanResolver", untagged))]
+pub(super) enum PlanResolverArgs {
+    /// A key resolver.
+    Scalar(Spanned<String>),
+    /// A list of one key resolver.
+    Seq(Vec<Spanned<String>>),
+    /// A table or a hash in Redis.
+    Map(PlanTableArgs),
+}
+
+/// Plans by key.
+#[section(Clone)]
+#[cfg_attr(test, schemars(transform = arguments))]
+pub(super) struct PlanTableArgs {
+    /// Plan of each key, in this file.
+    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, String>"))]
+    pub(super) table: Given<Metadata>,
+    /// Name of a hash in Redis: plans by key.
+    pub(super) redis_hash: Given<String>,
+    /// Time for which a plan from Redis is cached, at most 1h. Default 5s.
+    pub(super) cache: Given<Time>,
 }
 
 /// Body of denials.

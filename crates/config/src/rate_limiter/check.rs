@@ -12,7 +12,7 @@ use crate::rate_limiter::args::LimiterArgs;
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{Atomicity, Limit, RateLimiter, Rules, StoreKind};
 use crate::rate_limiter::value_enums::UpstreamHeadersWord;
-use crate::rate_limiter::{Naming, access, plans, rules, shared_settings, store, users, when};
+use crate::rate_limiter::{Naming, access, plans, rules, shared_settings, store, when};
 use crate::spec::{FilterSpec, Shortcut};
 use crate::spring::limiter_bean;
 use crate::yaml::{Node, NodeKind, Span};
@@ -82,7 +82,7 @@ pub(crate) fn check(
         store::warn_of_small_shares(&limiter, args.gateways.span().unwrap_or(spec.span), diagnostics);
     }
     access::report_impossible(&args, &limiter, diagnostics);
-    users::warn_of_missing(&limiter, &args, spec.span, diagnostics);
+    access::warn_of_missing_user(&limiter, &args, spec.span, diagnostics);
     let bucket_at = args.bucket.span().unwrap_or(spec.span);
     report_own_bucket_of_a_rule(&limiter, bucket_at, diagnostics);
     warn_of_mixed_keys(&limiter, bucket_at, context, diagnostics);

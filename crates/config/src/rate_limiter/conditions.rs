@@ -34,7 +34,6 @@ impl When {
     }
 
     /// Returns the texts of the predicates on one line.
-    #[must_use]
     pub fn text(&self, audience: Audience) -> String {
         self.texts(audience).collect::<Vec<_>>().join(", ")
     }
@@ -46,7 +45,6 @@ impl When {
     }
 
     /// Returns the text and the value of the first predicate that does not match `request`; `None` if the condition holds.
-    #[must_use]
     pub fn mismatch(&self, request: &RequestView<'_>, audience: Audience) -> Option<(&str, String)> {
         let mut parts = self.predicates.iter().zip(self.texts(audience));
         let (predicate, text) = parts.find(|(predicate, _)| !predicate.matches(request))?;
@@ -58,7 +56,6 @@ impl When {
 
 impl RouteConditions {
     /// Returns the conditions of the rules of `limiters`, which are those of a route.
-    #[must_use]
     pub fn of<'l>(limiters: impl Iterator<Item = &'l RateLimiter>) -> Self {
         let mut all: Vec<Arc<When>> = Vec::new();
         for when in limiters.flat_map(RateLimiter::limits).filter_map(|limit| limit.when.as_ref()) {
@@ -75,7 +72,6 @@ impl RouteConditions {
     }
 
     /// Returns the condition of a rule of the route; `None` if it applies to every request.
-    #[must_use]
     pub fn of_rule(&self, limit: &Limit) -> Option<Condition> {
         let when = limit.when.as_ref()?;
         Condition::at(self.0.iter().position(|other| is_same(other, when))?)

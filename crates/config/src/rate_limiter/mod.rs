@@ -1,6 +1,6 @@
 //! `RequestRateLimiter`: arguments ([`args`]), checks, and the checked limiter ([`model`]).
 
-mod access;
+pub(crate) mod access;
 pub(crate) mod args;
 pub(crate) mod check;
 pub(crate) mod conditions;
@@ -8,7 +8,6 @@ pub(crate) mod context;
 pub(crate) mod for_all_routes;
 pub(crate) mod model;
 pub(crate) mod naming;
-mod plan_args;
 mod plans;
 mod rule;
 mod rules;
@@ -16,7 +15,6 @@ pub(crate) mod shared_settings;
 pub(crate) mod store;
 #[cfg(test)]
 mod tests;
-pub(crate) mod users;
 pub(crate) mod value_enums;
 pub(crate) mod when;
 

@@ -138,7 +138,6 @@ pub enum StoreKind {
 
 impl Limit {
     /// Returns the reason why every request is denied, if that is so.
-    #[must_use]
     pub fn denies_all(&self) -> Option<String> {
         let (cost, most) = (self.cost.tokens, self.rule.capacity());
         match self.rule.shape() {
@@ -152,7 +151,6 @@ impl Limit {
     }
 
     /// Returns the name of the setting that bounds the tokens of one request.
-    #[must_use]
     pub fn capacity_field(&self) -> &'static str {
         match self.rule.shape() {
             RuleShape::Bucket { .. } => "burst-capacity",
@@ -229,7 +227,6 @@ impl RateLimiter {
     }
 
     /// Returns true if the limiter reads the request's context.
-    #[must_use]
     pub fn needs_context(&self) -> bool {
         self.settings.exempt.has_networks()
             || self.settings.block.has_networks()
@@ -239,7 +236,6 @@ impl RateLimiter {
     }
 
     /// Returns true if denied requests are forwarded to another route.
-    #[must_use]
     pub fn forwards(&self) -> bool {
         matches!(self.settings.on_limit, OnLimit::Forward(_))
     }

@@ -41,13 +41,11 @@ pub struct NamedLimit<'n> {
 
 impl NamedLimit<'_> {
     /// Returns the resolver of the keys that the rule counts.
-    #[must_use]
     pub fn key_resolver(&self) -> &KeyResolver {
         self.limit.key_resolver.as_ref().unwrap_or(&self.limiter.settings.key_resolver)
     }
 
     /// Returns the enforcement of the rule, with that of its limiter.
-    #[must_use]
     pub fn enforcement(&self) -> Enforcement {
         self.limit.enforcement.and(self.limiter.settings.enforcement)
     }
@@ -58,7 +56,6 @@ impl<'n> Naming<'n> {
     ///
     /// A route's first limiter counts under the route's id, as Spring's does, so that both share buckets in Redis. A
     /// second limiter has a bucket of its own; Spring's would use the first one's. Route ids contain no `#`.
-    #[must_use]
     pub fn scope(&self) -> Arc<str> {
         match &self.limiter.bucket {
             Some(bucket) => format!("#{bucket}").into(),

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use crate::de::{Given, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::rate_limiter::args::LimiterArgs;
+use crate::rate_limiter::args::{LimiterArgs, PlanArgs, PlanResolverArgs, PlanTableArgs};
 use crate::rate_limiter::context::LimiterContext;
 use crate::rate_limiter::model::{PlanResolver, Plans, Rules};
-use crate::rate_limiter::plan_args::{PlanArgs, PlanResolverArgs, PlanTableArgs};
 use crate::rate_limiter::rules::{identifier, one_or_list};
 use crate::yaml::Span;
 

@@ -59,13 +59,11 @@ impl Route {
     }
 
     /// Returns the conditions of the rules of its limiters.
-    #[must_use]
     pub fn conditions(&self) -> RouteConditions {
         RouteConditions::of(self.filters.iter().filter_map(Filter::as_rate_limiter))
     }
 
     /// Returns true if the route reads the API keys of requests.
-    #[must_use]
     pub fn reads_api_keys(&self) -> bool {
         self.filters.iter().any(Filter::reads_api_key)
             || self.uri.key_resolver().is_some_and(KeyResolver::reads_api_key)
@@ -81,7 +79,6 @@ impl Route {
 
 impl Config {
     /// Returns the names of the request's header fields that the gateway reads, sets or removes for a route.
-    #[must_use]
     pub fn request_headers(&self) -> HashSet<HeaderName> {
         self.routes
             .iter()
@@ -131,19 +128,16 @@ pub(super) struct MaskedDefinition {
 
 impl Definition {
     /// Returns the predicates for `audience`, with values masked that may be secrets.
-    #[must_use]
     pub fn masked_predicates(&self, audience: Audience) -> &[String] {
         self.masked_for(audience).map_or(&self.predicates, |masked| &masked.predicates)
     }
 
     /// Returns the filters for `audience`, with values masked that may be secrets.
-    #[must_use]
     pub fn masked_filters(&self, audience: Audience) -> &[String] {
         self.masked_for(audience).map_or(&self.filters, |masked| &masked.filters)
     }
 
     /// Returns the named arguments of each filter for `audience`, with values masked that may be secrets.
-    #[must_use]
     pub fn masked_arguments(&self, audience: Audience) -> &[Vec<(String, String)>] {
         self.masked_for(audience).map_or(&self.arguments, |masked| &masked.arguments)
     }
@@ -193,7 +187,6 @@ pub enum Target {
 
 impl Target {
     /// Returns the key resolver of consistent hashing, if the upstream uses it.
-    #[must_use]
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {
             Self::Balanced { upstream, .. } => upstream.balance.key_resolver(),

@@ -3,22 +3,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::de::Spanned;
+use crate::de::{self, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::filters::model::Filter;
 use crate::filters::row::FilterContext;
 use crate::filters::{self, configure_breaker};
+use crate::predicates;
 use crate::predicates::condition::Condition;
 use crate::predicates::context::PredicateContext;
 use crate::routes::filters::{self as route_filters, FilterSlot, ListedFilter, interleave};
-use crate::routes::metadata::read_metadata;
 use crate::routes::model::{Definition, MaskedDefinition, Route, Target};
-use crate::routes::raw_route::RawRoute;
+use crate::routes::raw_route::{RawRoute, read_metadata};
 use crate::sections::upstreams::{UpstreamsByName, balance};
 use crate::spec::{Audience, NamedForm, Shortcut, Syntax};
 use crate::spring::names::{SKIP, refusal};
 use crate::yaml::{Node, NodeKind, Span};
-use crate::{de, predicates};
 use tollgate_filters::edit::Edit;
 use tollgate_routing::Predicate;
 

@@ -4,7 +4,7 @@ use http::Uri;
 
 use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Missing, Section, Severity, quoted};
-use crate::filters::forward;
+use crate::filters::circuit_breaker::forward_target;
 use crate::filters::model::Filter;
 use crate::predicates::context::is_plain_path;
 use crate::routes::key_parts::{MAX_FOLLOWED, Paths};
@@ -28,7 +28,7 @@ pub(crate) fn check(
             return crate::sections::upstreams::target::check(uri, upstreams, diagnostics)
                 .map(|(upstream, scheme)| Target::Balanced { upstream, scheme });
         }
-        Some("forward") => return forward::target(text, at, diagnostics).ok().map(Target::Forward),
+        Some("forward") => return forward_target(text, at, diagnostics).ok().map(Target::Forward),
         Some("no") => return Some(Target::Nowhere),
         Some(scheme @ ("http" | "https" | "ws" | "wss")) if text[scheme.len()..].starts_with("://") => {
             // WebSocket is an upgrade of HTTP: a target of `ws` serves ordinary requests, too.

@@ -13,9 +13,9 @@ use tollgate_limiter::rule::{Rule, TokenBucket};
 
 use crate::de::{Or, Ranged, Spanned, Texts, Time, secs};
 use crate::diagnostics::{Diagnostics, Reported, reasons};
-use crate::sections::files;
 #[cfg(test)]
-use crate::sections::scalars::StringOrList;
+use crate::sections::StringOrList;
+use crate::sections::files;
 use crate::sections::tls::files::both_given;
 use crate::spec::header_name;
 use crate::yaml::Span;

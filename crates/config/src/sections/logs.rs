@@ -10,7 +10,7 @@ use crate::de::{NodeRef, Word, read_by};
 #[cfg(test)]
 use crate::routes::raw_route::RawCondition;
 #[cfg(test)]
-use crate::sections::scalars::Scalar;
+use crate::sections::Scalar;
 
 /// Access log: one line per request.
 #[section(Clone)]
@@ -101,7 +101,6 @@ read_by! {
 
 impl Logging {
     /// Returns the least severe level that is logged.
-    #[must_use]
     pub fn level(&self) -> tracing::Level {
         match self.level.0 {
             LogLevel::Error => tracing::Level::ERROR,
@@ -129,7 +128,6 @@ struct IdHeader(HeaderName);
 
 impl RequestId {
     /// Returns the header field of the id; `None` if requests have none.
-    #[must_use]
     pub fn header(&self, access_log: &AccessLog) -> Option<&HeaderName> {
         let is_logged = access_log.format.0 == AccessLogFormat::Json && access_log.output != LogOutput::Off;
         self.enabled.unwrap_or(is_logged).then_some(&self.header.0)

@@ -41,7 +41,6 @@ static AVAILABLE: LazyLock<u64> = LazyLock::new(|| {
 
 impl Memory {
     /// Returns the maximum number of keys in memory.
-    #[must_use]
     pub fn max_keys(&self) -> NonZeroUsize {
         // A key with a log of a few requests; a bucket takes half as much.
         self.max_keys.unwrap_or_else(|| fitting(1_000_000, 64, *AVAILABLE / 8))
@@ -50,7 +49,6 @@ impl Memory {
 
 impl Metering {
     /// Returns the maximum number of counts kept in memory.
-    #[must_use]
     pub fn max_cells(&self) -> NonZeroUsize {
         self.max_cells.unwrap_or_else(|| fitting(100_000, 256, *AVAILABLE / 8))
     }

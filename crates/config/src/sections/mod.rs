@@ -15,7 +15,6 @@ pub(crate) mod redis;
 pub(crate) mod registries;
 pub(crate) mod resilience;
 pub(crate) mod response_fields;
-pub(crate) mod scalars;
 pub(crate) mod server;
 pub(crate) mod tls;
 pub(crate) mod upstreams;
@@ -67,4 +66,30 @@ pub(crate) fn port_from(
 fn add_server(uri: &Uri, at: Span, diagnostics: &mut Diagnostics) {
     let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("https") { 443 } else { 80 });
     diagnostics.servers.add(uri.host().unwrap_or_default().trim_matches(['[', ']']), port, at);
+}
+
+/// One text or a list of texts.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes a value in the schema that is read by hand")]
+pub(crate) enum StringOrList {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+/// A text, or a number or flag that is read as text.
+#[cfg(test)]
+#[derive(schemars::JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes a value in the schema that is read as text")]
+pub(crate) enum Scalar {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(f64),
+    /// A flag.
+    Flag(bool),
 }

@@ -38,13 +38,11 @@ enum ProxyProtocolMode {
 
 impl ProxyProtocol {
     /// Returns true if connections from `peer`, an address that is not IPv4-mapped, begin with a header.
-    #[must_use]
     pub fn trusts(&self, peer: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&peer))
     }
 
     /// Returns true if a connection of a trusted address without a header is served with its own address.
-    #[must_use]
     pub fn is_optional(&self) -> bool {
         self.mode.0 == ProxyProtocolMode::Optional
     }

@@ -222,45 +222,38 @@ impl Server {
     }
 
     /// Returns the name of the gateway in `Proxy-Status` and `Cache-Status`; `None` without these fields.
-    #[must_use]
     pub fn proxy_status(&self) -> Option<&str> {
         self.proxy_status.as_ref().map(|name| name.value.as_str())
     }
 
     /// Returns true if requests without TLS are redirected to HTTPS.
-    #[must_use]
     pub fn redirects_to_https(&self) -> bool {
         self.tls.is_some() && self.http.is_some_and(|http| http.redirect.get())
     }
 
     /// Returns the number of worker threads, each with its own runtime.
-    #[must_use]
     pub fn workers(&self) -> NonZeroUsize {
         let cores = || std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         self.workers.unwrap_or_else(cores)
     }
 
     /// Returns the upper bound of concurrent connections.
-    #[must_use]
     pub fn max_connections(&self) -> NonZeroUsize {
         self.max_connections.unwrap_or_else(default_connections)
     }
 
     /// Returns the upper bound of concurrent connections of one client.
-    #[must_use]
     pub fn max_connections_per_client(&self) -> usize {
         let quarter = (self.max_connections().get() / 4).max(1);
         self.max_connections_per_client.map_or(quarter, NonZeroUsize::get)
     }
 
     /// Returns the upper bound of HTTP/2 requests in progress of one client.
-    #[must_use]
     pub fn max_streams_per_client(&self) -> usize {
         self.max_streams_per_client.map_or(self.max_connections_per_client(), NonZeroUsize::get)
     }
 
     /// Returns the treatment of encoded separators in paths.
-    #[must_use]
     pub fn path_rules(&self) -> PathRules {
         self.path.rules()
     }

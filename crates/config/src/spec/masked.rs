@@ -24,7 +24,6 @@ pub enum Audience {
 
 impl Audience {
     /// Returns true if the `value` of a header field, a cookie or a parameter is masked.
-    #[must_use]
     pub fn hides(self, name: &str, value: &str) -> bool {
         self == Self::Network || is_secret_name(name) || without_scheme(value).is_some()
     }

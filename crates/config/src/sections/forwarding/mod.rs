@@ -119,7 +119,6 @@ pub enum TrustedProxies {
 
 impl TrustedProxies {
     /// Returns true if the peer is trusted. IPv4-mapped addresses count as IPv4.
-    #[must_use]
     pub fn trusts(&self, peer: IpAddr) -> bool {
         match self {
             Self::None => false,

@@ -5,7 +5,7 @@ pub(crate) mod check;
 
 use crate::de::{Given, Or, PositiveTime, Spanned, Texts, Time, secs};
 #[cfg(test)]
-use crate::sections::scalars::StringOrList;
+use crate::sections::StringOrList;
 
 /// Verification of JSON Web Tokens, for `jwt:CLAIM`.
 #[section]

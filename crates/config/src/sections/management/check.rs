@@ -10,7 +10,7 @@ use crate::diagnostics::Diagnostics;
 use crate::sections::management::keys::{OnTrafficPort, RawManagement, RawRequestSeries};
 use crate::sections::management::model::{Management, RequestSeries, TrafficEndpoints};
 use crate::sections::management::tokens::{self, AdminTokens};
-use crate::sections::management::{endpoints, socket, tracing};
+use crate::sections::management::{endpoints, server as admin_server, tracing};
 use crate::sections::port_from;
 use crate::sections::tls::client_auth::ForwardClientCert;
 use crate::sections::tls::server::{self, ServerTls};
@@ -50,7 +50,7 @@ pub(crate) fn management(
     let address = raw.server.address.as_ref().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |address| address.value.0);
     let mark = diagnostics.mark();
     let tokens = tokens::check(&raw.tokens, diagnostics);
-    let socket = socket::check(&raw.server, diagnostics).filter(|_| raw.enabled.get());
+    let socket = admin_server::socket(&raw.server, diagnostics).filter(|_| raw.enabled.get());
     let (tls, forwards) = server::check(raw.server.ssl.as_deref(), None, false, diagnostics);
     if let Some(at) = raw.server.ssl.as_deref().and_then(|ssl| ssl.step("forward-client-cert"))
         && forwards != ForwardClientCert::Off

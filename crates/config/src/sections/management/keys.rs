@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use serde::Deserialize;
 
 use crate::de::{Address, Flag, Metadata, Spanned, Subtree};
-use crate::sections::management::origin::OuterOrigin;
+use crate::sections::management::server::OuterOrigin;
 use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
 #[cfg(test)]

@@ -4,7 +4,6 @@ pub(crate) mod check;
 pub(crate) mod endpoints;
 pub(crate) mod keys;
 pub(crate) mod model;
-pub(crate) mod origin;
-pub(crate) mod socket;
+pub(crate) mod server;
 pub(crate) mod tokens;
 pub(crate) mod tracing;

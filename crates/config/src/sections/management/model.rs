@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use tollgate_filters::client_certificate::CertificateSelector;
 
 use crate::sections::management::check::KeyHashing;
-use crate::sections::management::origin::OuterOrigin;
-use crate::sections::management::socket::AdminSocket;
+use crate::sections::management::server::{AdminSocket, OuterOrigin};
 use crate::sections::management::tokens::AdminTokens;
 use crate::sections::management::tracing::OtlpExport;
 use crate::sections::tls::server::ServerTls;
@@ -95,7 +94,6 @@ pub struct TrafficEndpoints {
 
 impl TrafficEndpoints {
     /// Returns true if these endpoints, not a route, serve requests for `path`.
-    #[must_use]
     pub fn owns(&self, path: &str) -> bool {
         let base = self.actuator.base.as_str();
         let is_index = |path: &str| !base.is_empty() && (path == base || path.strip_suffix('/') == Some(base));

@@ -50,13 +50,11 @@ struct AdminToken {
 
 impl AdminTokens {
     /// Returns true without tokens.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the name and the role of `token`; `None` if it is unknown. The time does not depend on the tokens.
-    #[must_use]
     pub fn find(&self, token: &[u8]) -> Option<(&Arc<str>, AdminRole)> {
         let digest: [u8; 32] = Sha256::digest(token).into();
         let (mut is_match, mut index) = (Choice::from(0), 0_u64);

@@ -6,11 +6,11 @@ use tollgate_limiter::store::redis::{HostPort, Login, Sentinel};
 
 use crate::de::{Given, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
+#[cfg(test)]
+use crate::sections::StringOrList;
 use crate::sections::files;
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::url::{self, Url, refuse_unspecified};
-#[cfg(test)]
-use crate::sections::scalars::StringOrList;
 use crate::sections::tls::files::both_given;
 use crate::yaml::Span;
 

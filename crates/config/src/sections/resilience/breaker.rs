@@ -9,7 +9,7 @@ use tollgate_filters::fault::FaultSet;
 
 use crate::de::{Flag, NodeRef, Number, Or, PositiveTime, Ranged, Spanned, Time, UNBOUNDED, Word, described_by, secs};
 use crate::diagnostics::Diagnostics;
-use crate::sections::resilience::inherit::{Based, completed};
+use crate::sections::resilience::{Based, completed};
 
 /// Number of calls, or of seconds of a window.
 type Count = Ranged<u32, 1, 1_000_000>;

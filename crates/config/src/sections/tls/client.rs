@@ -7,7 +7,7 @@ use rustls::pki_types::ServerName;
 use crate::de::{self, NodeRef, Spanned};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 #[cfg(test)]
-use crate::sections::scalars::Scalar;
+use crate::sections::Scalar;
 use crate::sections::tls::files::{self, Files};
 use crate::sections::tls::store::Store;
 use crate::sections::{no_effect, non_blank};

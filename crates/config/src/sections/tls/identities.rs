@@ -13,9 +13,8 @@ use webpki::EndEntityCert;
 use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported, SourceText};
 use crate::sections::non_blank;
-use crate::sections::tls::acme::Acme;
+use crate::sections::tls::acme::{self, ACME_TLS, Acme};
 use crate::sections::tls::bundle::{self, Side};
-use crate::sections::tls::challenges::{self, ACME_TLS};
 use crate::sections::tls::files::Files;
 use crate::sections::tls::server::NAMES;
 use crate::yaml::{Node, Span};
@@ -212,7 +211,7 @@ impl ResolvesServerCert for Identities {
         // A client that offers the protocol of challenges alone is the ACME server (RFC 8737 §3).
         let mut offered = hello.alpn().into_iter().flatten();
         if offered.next() == Some(ACME_TLS) && offered.next().is_none() {
-            return challenges::certificate(&hello.server_name()?.to_ascii_lowercase());
+            return acme::certificate(&hello.server_name()?.to_ascii_lowercase());
         }
         self.current.load().resolve(&hello)
     }

@@ -4,7 +4,6 @@
 
 pub(crate) mod acme;
 pub(crate) mod bundle;
-pub(crate) mod challenges;
 pub(crate) mod client;
 pub(crate) mod client_auth;
 pub(crate) mod client_ssl;

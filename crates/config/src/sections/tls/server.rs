@@ -9,12 +9,11 @@ use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
 use crate::de::{self, Spanned, Subtree, canonical};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
-use crate::sections::non_blank;
 #[cfg(test)]
-use crate::sections::scalars::StringOrList;
-use crate::sections::tls::acme::Acme;
+use crate::sections::StringOrList;
+use crate::sections::non_blank;
+use crate::sections::tls::acme::{ACME_TLS, Acme};
 use crate::sections::tls::bundle::{self, Bundle, Side};
-use crate::sections::tls::challenges::ACME_TLS;
 use crate::sections::tls::client_auth::{ForwardClientCert, RawClientAuth, verifier};
 use crate::sections::tls::files::{Files, Names};
 use crate::sections::tls::identities::{Identities, RawCertificate, RawServerName, Sources};
@@ -74,7 +73,6 @@ pub struct ServerTls {
 
 impl ServerTls {
     /// Returns the certificates in DER, each with the name that clients request; the default has the name `""`.
-    #[must_use]
     pub fn certificates(&self) -> Vec<(String, CertificateDer<'static>)> {
         self.identities.certificates()
     }

@@ -38,7 +38,6 @@ pub enum Balance {
 
 impl Balance {
     /// Returns the key resolver of consistent hashing.
-    #[must_use]
     pub fn key_resolver(&self) -> Option<&KeyResolver> {
         match self {
             Self::ConsistentHash(resolver) => Some(resolver),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::de::{Given, Or, PositiveTime, Ranged, Spanned, Word, read_by, secs, with_help};
 use crate::diagnostics::{Diagnostics, Reported};
 #[cfg(test)]
-use crate::sections::scalars::StringOrList;
+use crate::sections::StringOrList;
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::yaml::Span;
 
@@ -113,13 +113,11 @@ impl DnsQuery {
     }
 
     /// Returns the name.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.name.value().map_or("", |name| &name.0)
     }
 
     /// Returns the port of all endpoints, unless SRV records name it.
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.port.map_or(self.scheme.0.default_port(), |port| port.get())
     }

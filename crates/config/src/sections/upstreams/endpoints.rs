@@ -172,7 +172,6 @@ pub(super) fn endpoint(uri: &Spanned<String>, diagnostics: &mut Diagnostics) -> 
 
 impl Scheme {
     /// Returns the scheme as in URIs: `http` or `https`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Http => "http",
@@ -181,7 +180,6 @@ impl Scheme {
     }
 
     /// Returns the default port.
-    #[must_use]
     pub fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,

@@ -9,7 +9,7 @@ use http::uri::PathAndQuery;
 
 use crate::de::{Flag, Or, PositiveTime, Ranged, read_by, secs, with_help};
 #[cfg(test)]
-use crate::sections::scalars::Scalar;
+use crate::sections::Scalar;
 use crate::spec::Status;
 
 /// Active health checks.
@@ -85,7 +85,6 @@ impl Default for Statuses {
 
 impl Statuses {
     /// Returns true if `status` is in one of the ranges.
-    #[must_use]
     pub fn contain(&self, status: StatusCode) -> bool {
         self.0.iter().any(|range| range.contains(&status.as_u16()))
     }
@@ -116,7 +115,6 @@ impl Ejection {
     }
 
     /// Returns true if a response of `status` is a failure.
-    #[must_use]
     pub fn fails(&self, status: StatusCode) -> bool {
         match &self.status {
             Some(failures) => failures.contains(&Status(status)),

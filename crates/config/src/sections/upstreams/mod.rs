@@ -19,7 +19,7 @@ use crate::de::{PositiveTime, Spanned, Subtree};
 use crate::diagnostics::Diagnostics;
 use crate::key_resolvers::KeyResolvers;
 #[cfg(test)]
-use crate::sections::scalars::StringOrList;
+use crate::sections::StringOrList;
 use crate::sections::upstreams::balance::{Balance, RawBalance};
 use crate::sections::upstreams::discovered::{Discovered, ServiceQuery};
 use crate::sections::upstreams::dns::DnsQuery;

@@ -1,11 +1,13 @@
-//! `RequestSize` and `RequestHeaderSize`.
+//! `RequestSize`, `RequestHeaderSize` and `ApiKey`, which refuse requests.
 
 use tollgate_filters::request_header_size::Settings;
+use tollgate_filters::verify_api_key::FilterSettings;
 
 use crate::de::Size;
 use crate::filters::model::Filter;
 use crate::filters::plain::PlainFilter;
 use crate::filters::row::{Arguments, Entry};
+use crate::key_resolvers::Preflights;
 use crate::spec::{FieldName, Shortcut};
 
 /// Spring's default for `RequestSize`: 5 000 000 bytes.
@@ -29,7 +31,7 @@ struct RequestHeaderSizeArgs {
     error_header_name: Option<FieldName>,
 }
 
-pub(super) const ENTRIES: &[Entry] = &[
+pub(super) const SIZES: &[Entry] = &[
     Entry {
         name: "RequestSize",
         doc: "Refuses larger request bodies with 413, chunked ones as soon as they exceed the size.",
@@ -54,3 +56,27 @@ pub(super) const ENTRIES: &[Entry] = &[
         },
     },
 ];
+
+/// Arguments of `ApiKey`.
+#[arguments]
+struct ApiKeyArgs {
+    /// Refuses requests without a key. An unknown key is refused in any case. Default true.
+    required: Option<bool>,
+    /// Forwards the key itself to the upstream. Default false.
+    forward: Option<bool>,
+}
+
+pub(super) const API_KEY: &[Entry] = &[Entry {
+    name: "ApiKey",
+    doc: "Refuses requests without a valid API key, which `api-keys` verifies, and tells the upstream its id.",
+    args: Arguments::of::<ApiKeyArgs>(Shortcut::All),
+    check: |input, diagnostics| {
+        let ApiKeyArgs { required, forward } = input.read(diagnostics)?;
+        let limiters = &input.context.limiters;
+        let keys = limiters.key_resolvers.api_keys.settings(input.spec.span, diagnostics)?;
+        let mut settings = FilterSettings::new(keys, limiters.preflights == Preflights::ByAddress);
+        settings.required = required.unwrap_or(true);
+        settings.forward = forward.unwrap_or(false);
+        Ok(Filter::Plain(PlainFilter::ApiKey(settings)))
+    },
+}];
