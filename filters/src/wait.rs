@@ -16,19 +16,27 @@ pub trait HeldRequest {
     /// Future of the inner service's response.
     type Future;
 
+    /// Waits for the store.
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Self::Outcome>;
+
     /// Forwards the request, or returns the response to it.
-    fn resume(self, outcome: Self::Outcome) -> ControlFlow<Self::Response, Self::Future>;
+    fn resume(self: Box<Self>, outcome: Self::Outcome) -> ControlFlow<Self::Response, Self::Future>;
 }
 
 pin_project! {
     /// Future of a request that is not refused at once. Dropping it while the store decides cancels the call.
-    ///
-    /// The wait is boxed without the service and the body, which may not be `Send`.
     #[project = AdmittedProj]
     pub enum Admitted<H: HeldRequest> {
         Forwarded { #[pin] inner: H::Future },
-        // No request is held after the wait.
-        Waiting { wait: Pin<Box<dyn Future<Output = H::Outcome> + Send>>, held: Option<H> },
+        // Boxed, so that futures that never wait stay small. No request is held after the wait.
+        Waiting { held: Option<Box<H>> },
+    }
+}
+
+impl<H: HeldRequest> Admitted<H> {
+    /// Waits for the store.
+    pub(crate) fn wait(held: H) -> Self {
+        Self::Waiting { held: Some(Box::new(held)) }
     }
 }
 
@@ -41,11 +49,12 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         loop {
-            let (wait, held) = match self.as_mut().project() {
+            let held = match self.as_mut().project() {
                 AdmittedProj::Forwarded { inner } => return inner.poll(cx),
-                AdmittedProj::Waiting { wait, held } => (wait, held),
+                AdmittedProj::Waiting { held } => held,
             };
-            let outcome = ready!(wait.as_mut().poll(cx));
+            let Some(waiting) = held else { return Poll::Pending }; // polled after completion
+            let outcome = ready!(waiting.poll_outcome(cx));
             let Some(held) = held.take() else { return Poll::Pending };
             match held.resume(outcome) {
                 ControlFlow::Break(response) => return Poll::Ready(Ok(response)),

@@ -1,7 +1,10 @@
 //! Requests and responses that hold a slot.
 
+use std::future::Future;
 use std::ops::ControlFlow;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -21,6 +24,7 @@ pub struct PassSlot(pub(super) Option<(Arc<Limiter>, Acquired)>);
 
 /// Request that waits for its slot. If it is dropped, the slot is freed.
 pub struct WaitingRequest<S, B> {
+    pub(super) wait: Pin<Box<dyn Future<Output = Acquired> + Send>>,
     pub(super) service: S,
     pub(super) request: Request<B>,
     pub(super) limiter: Arc<Limiter>,
@@ -28,8 +32,7 @@ pub struct WaitingRequest<S, B> {
 
 // === impl WaitingRequest ===
 
-// Boxed, so that futures that never wait stay small.
-impl<S, B, R> HeldRequest for Box<WaitingRequest<S, B>>
+impl<S, B, R> HeldRequest for WaitingRequest<S, B>
 where
     S: Service<Request<B>, Response = Response<R>>,
     R: From<Bytes>,
@@ -38,8 +41,12 @@ where
     type Response = Response<SlotBody<R>>;
     type Future = MapResponse<S::Future, PassSlot>;
 
-    fn resume(self, acquired: Acquired) -> ControlFlow<Self::Response, Self::Future> {
-        let WaitingRequest { mut service, request, limiter } = *self;
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Acquired> {
+        self.wait.as_mut().poll(cx)
+    }
+
+    fn resume(self: Box<Self>, acquired: Acquired) -> ControlFlow<Self::Response, Self::Future> {
+        let Self { mut service, request, limiter, .. } = *self;
         limiter.notify_awaited(&acquired.verdict, &request);
         match limiter.refusal(&acquired.verdict, &request) {
             Some(response) => ControlFlow::Break(response.map(|body| SlotBody::holding(body, None))),

@@ -114,7 +114,7 @@ where
 {
     type Body = B;
     type Response = Response<SlotBody<R>>;
-    type Future = RespondOr<Admitted<Box<WaitingRequest<S, B>>>, Response<SlotBody<R>>>;
+    type Future = RespondOr<Admitted<WaitingRequest<S, B>>, Response<SlotBody<R>>>;
 
     fn call(&self, request: Request<B>, inner: &mut S) -> Self::Future {
         let held = match self.limiter.verify(&request) {
@@ -127,8 +127,8 @@ where
                 // The clone may not be ready, so the request takes the ready service.
                 let clone = inner.clone();
                 let service = std::mem::replace(inner, clone);
-                let held = WaitingRequest { service, request, limiter: Arc::clone(&self.limiter) };
-                return RespondOr::forward(Admitted::Waiting { wait, held: Some(Box::new(held)) });
+                let limiter = Arc::clone(&self.limiter);
+                return RespondOr::forward(Admitted::wait(WaitingRequest { wait, service, request, limiter }));
             }
         };
         RespondOr::forward(Admitted::Forwarded { inner: MapResponse::new(inner.call(request), PassSlot(held)) })

@@ -40,6 +40,7 @@ pub(super) struct AdjustableCheck {
 }
 
 /// Checks of a request by stage.
+#[derive(Default)]
 pub(super) struct Stages {
     pub(super) enforced: CheckSet,
     pub(super) observed: CheckSet,

@@ -1,8 +1,10 @@
 //! Evaluation of a request: access lists, plan, checks, verdict.
 
 use std::future::Future;
+use std::mem;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -33,10 +35,12 @@ pub(super) enum Step {
     AwaitPlan(Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send>>),
     /// Waits for the store.
     AwaitVerdict(Stages, Pin<Box<dyn Future<Output = Verdict> + Send>>),
+    /// Waits for the slot of a paced request.
+    AwaitSlot(Action, Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
-/// Action for a request that has waited, and the request without its body.
-pub struct Evaluated(pub(super) Action, pub(super) Request<()>);
+/// Action for a request that has waited.
+pub struct Evaluated(pub(super) Action);
 
 /// Action that ends the evaluation of a request.
 pub(super) enum Action {
@@ -53,6 +57,10 @@ impl Action {
     pub(super) fn is_delayed(&self) -> bool {
         let Self::Forward(Some(Report { extra: Some(extra), .. })) = self else { return false };
         extra.delay.is_some()
+    }
+
+    fn take(&mut self) -> Self {
+        mem::replace(self, Self::Forward(None))
     }
 
     /// Takes the delay of the request.
@@ -232,22 +240,33 @@ impl Limiter {
     }
 
     /// Waits for the plan, the verdict and the slot of a request.
-    pub(super) async fn resume(self: &Arc<Self>, mut step: Step, request: &Request<()>) -> Action {
-        let mut action = loop {
-            step = match step {
-                Step::AwaitPlan(plan) => self.check_planned(plan.await.as_deref(), request),
-                Step::AwaitVerdict(stages, verdict) => {
-                    let verdict = verdict.await;
-                    self.notify_awaited(&stages, &verdict, request);
-                    Step::Act(self.conclude(stages, verdict, request))
+    pub(super) fn poll_action<B>(
+        self: &Arc<Self>,
+        step: &mut Step,
+        request: &Request<B>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Action> {
+        loop {
+            *step = match step {
+                Step::AwaitPlan(plan) => {
+                    let plan = ready!(plan.as_mut().poll(cx));
+                    self.check_planned(plan.as_deref(), request)
                 }
-                Step::Act(action) => break action,
+                Step::AwaitVerdict(stages, verdict) => {
+                    let verdict = ready!(verdict.as_mut().poll(cx));
+                    self.notify_awaited(stages, &verdict, request);
+                    Step::Act(self.conclude(mem::take(stages), verdict, request))
+                }
+                Step::AwaitSlot(action, slot) => {
+                    ready!(slot.as_mut().poll(cx));
+                    Step::Act(action.take())
+                }
+                Step::Act(action) => match action.take_delay() {
+                    Some(delay) => Step::AwaitSlot(action.take(), Box::pin(delay.elapse())),
+                    None => return Poll::Ready(action.take()),
+                },
             };
-        };
-        if let Some(delay) = action.take_delay() {
-            delay.elapse().await;
         }
-        action
     }
 
     fn unavailable_response<B>(

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -11,7 +12,7 @@ use super::evaluate::{Action, Evaluated, Step};
 use super::limiter::Limiter;
 use super::report::Report;
 use crate::response_filter::{MapResponse, ResponseMapper};
-use crate::wait::{Admitted, HeldRequest};
+use crate::wait::HeldRequest;
 
 /// Future of the inner service's response with the limiter's report.
 type ReportedFuture<F> = MapResponse<F, Option<PendingReport>>;
@@ -27,12 +28,12 @@ pub(super) struct Services<S> {
     pub(super) overflow: Option<S>,
 }
 
-/// Body of a request that waits, and the services to call then. If it is dropped, tokens that the store took by then are
-/// spent.
+/// Request that waits, and the services to call then. If it is dropped, tokens that the store took by then are spent.
 pub struct WaitingRequest<S, B> {
-    body: B,
-    services: Services<S>,
-    limiter: Arc<Limiter>,
+    pub(super) step: Step,
+    pub(super) request: Request<B>,
+    pub(super) services: Services<S>,
+    pub(super) limiter: Arc<Limiter>,
 }
 
 impl<S> Services<S> {
@@ -66,25 +67,6 @@ impl<S> Services<S> {
     }
 }
 
-impl<S, B, R> WaitingRequest<S, B>
-where
-    S: Service<Request<B>, Response = Response<R>>,
-    R: From<Bytes>,
-{
-    /// Continues with `step` of the evaluation.
-    pub(super) fn wait(
-        step: Step,
-        services: Services<S>,
-        request: Request<B>,
-        limiter: Arc<Limiter>,
-    ) -> Admitted<Self> {
-        let (parts, body) = request.into_parts();
-        let (head, evaluator) = (Request::from_parts(parts, ()), Arc::clone(&limiter));
-        let wait = Box::pin(async move { Evaluated(evaluator.resume(step, &head).await, head) });
-        Admitted::Waiting { wait, held: Some(Self { body, services, limiter }) }
-    }
-}
-
 impl<S, B, R> HeldRequest for WaitingRequest<S, B>
 where
     S: Service<Request<B>, Response = Response<R>>,
@@ -94,8 +76,12 @@ where
     type Response = Response<R>;
     type Future = ReportedFuture<S::Future>;
 
-    fn resume(mut self, Evaluated(action, head): Evaluated) -> ControlFlow<Response<R>, Self::Future> {
-        self.services.act(action, head.map(|()| self.body), &self.limiter)
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Evaluated> {
+        self.limiter.poll_action(&mut self.step, &self.request, cx).map(Evaluated)
+    }
+
+    fn resume(mut self: Box<Self>, Evaluated(action): Evaluated) -> ControlFlow<Response<R>, Self::Future> {
+        self.services.act(action, self.request, &self.limiter)
     }
 }
 

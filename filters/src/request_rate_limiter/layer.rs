@@ -94,7 +94,8 @@ where
                 // The clone may not be ready, so the request takes the ready service.
                 let clone = self.services.clone();
                 let services = std::mem::replace(&mut self.services, clone);
-                RespondOr::forward(WaitingRequest::wait(step, services, request, Arc::clone(&self.limiter)))
+                let limiter = Arc::clone(&self.limiter);
+                RespondOr::forward(Admitted::wait(WaitingRequest { step, request, services, limiter }))
             }
         }
     }

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use http::{Request, Response};
 use tower::Service;
@@ -52,6 +53,7 @@ enum LookUp {
 
 /// Request that waits for the store.
 pub struct WaitingRequest<S, B> {
+    wait: Pin<Box<dyn Future<Output = Identified> + Send>>,
     request: Request<B>,
     inner: S,
     usage: Arc<KeyUsage>,
@@ -149,10 +151,7 @@ where
                 // The clone may not be ready, so the request takes the ready service.
                 let clone = inner.clone();
                 let inner = std::mem::replace(inner, clone);
-                Admitted::Waiting {
-                    wait,
-                    held: Some(WaitingRequest { request, inner, usage: Arc::clone(&self.usage) }),
-                }
+                Admitted::wait(WaitingRequest { wait, request, inner, usage: Arc::clone(&self.usage) })
             }
         }
     }
@@ -178,7 +177,11 @@ where
     type Response = Response<R>;
     type Future = MapResponse<S::Future, Option<CountDenial>>;
 
-    fn resume(mut self, identified: Identified) -> ControlFlow<Response<R>, Self::Future> {
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Identified> {
+        self.wait.as_mut().poll(cx)
+    }
+
+    fn resume(mut self: Box<Self>, identified: Identified) -> ControlFlow<Response<R>, Self::Future> {
         ControlFlow::Continue(forward(self.request, identified, &mut self.inner, &self.usage))
     }
 }

@@ -195,3 +195,19 @@ async fn a_late_call_keeps_the_connection() {
     assert_eq!((status.live_connections(), client.stats().connects.get()), (1, 1), "{status:?}");
     server.thaw();
 }
+
+#[tokio::test]
+async fn the_future_of_a_call_is_small_enough_for_the_allocators_lists_of_free_blocks() {
+    let server = RedisServer::start();
+    let client = server.connected_client().await;
+    let store = crate::support::store(&client, OnStoreFailure::Local);
+    let (rule, key) = (rule(1, 20), BucketKey { scope: "orders", id: b"me" });
+    let Decision::Pending(verdict) = store.decide(&[Check { key, rule: &rule, cost: 1 }], &[]) else {
+        panic!("decided without Redis");
+    };
+    assert!(
+        size_of_val(&*verdict) <= 1_032,
+        "{} bytes: glibc keeps freed blocks up to 1,032 at hand",
+        size_of_val(&*verdict)
+    );
+}

@@ -1,11 +1,11 @@
 //! Invalidation of cached denials when tokens are returned to a key, and of leases when an operator changes one.
 //!
 //! A client that returns tokens reports it twice: locally, before and after the call, and on a Redis channel that every
-//! client subscribes to, behind the call on the same connection. A cached result is valid only while the version of
-//! its keys is the one from when the call was *sent*. So a decision made before the return is known to be stale,
-//! whichever reply arrives first.
+//! client subscribes to, behind the call on the same connection. A cached result is valid only while none of its
+//! keys was invalidated since the call was *sent*. So a decision made before the return is known to be stale, whichever
+//! reply arrives first.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::store::memory::hash::Hasher;
 use crate::sync::random_key;
@@ -18,55 +18,67 @@ pub(crate) const CHANNEL: &str = "tollgate.returned";
 /// versions ignore the message.
 pub(crate) const REVOKE: &str = "revoke ";
 
-/// Generation counters that all keys share. An invalidated key that shares its stripe with another costs that key one
+/// Marks that all keys share. An invalidated key that shares its stripe with another costs that key one
 /// more call.
 const STRIPES: usize = 1_024;
 
-/// One version for each stripe of keys, and one for all keys: notices may be missed while no connection listens.
+/// Number of invalidations so far, and the number of the last one of each stripe of keys and of all keys: notices may be
+/// missed while no connection listens.
 pub(crate) struct Invalidations {
     hasher: Hasher,
-    stripes: Box<[AtomicU32]>,
-    all: AtomicU32,
+    count: AtomicU64,
+    stripes: Box<[AtomicU64]>,
+    all: AtomicU64,
 }
 
-/// Versions of some keys at one moment.
+/// Moment between two invalidations: the number of those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Epoch(u64);
+
+/// Keys whose invalidations since an epoch count.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KeyVersions {
-    all: u32,
-    stripes: Box<[(u16, u32)]>,
+pub(crate) struct WatchedKeys {
+    stripes: Box<[u16]>,
+    since: Epoch,
 }
 
 impl Default for Invalidations {
     fn default() -> Self {
-        let stripes = std::iter::repeat_with(AtomicU32::default).take(STRIPES).collect();
-        Self { hasher: Hasher::new(random_key()), stripes, all: AtomicU32::default() }
+        let stripes = std::iter::repeat_with(AtomicU64::default).take(STRIPES).collect();
+        Self { hasher: Hasher::new(random_key()), count: AtomicU64::default(), stripes, all: AtomicU64::default() }
     }
 }
 
 impl Invalidations {
-    /// Current versions of `keys`.
-    pub(crate) fn key_versions<'k>(&self, keys: impl ExactSizeIterator<Item = &'k [u8]>) -> KeyVersions {
-        let stripe = |key| {
-            let at = self.stripe(key);
-            (at as u16, self.stripes[at].load(Ordering::Acquire))
-        };
-        KeyVersions { all: self.all.load(Ordering::Acquire), stripes: keys.map(stripe).collect() }
+    /// Returns the present moment.
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.count.load(Ordering::Acquire))
     }
 
-    /// Returns true if no key was invalidated since `key_versions` were read.
-    pub(crate) fn is_current(&self, key_versions: &KeyVersions) -> bool {
-        let unchanged = |&(at, then): &(u16, u32)| self.stripes[usize::from(at)].load(Ordering::Acquire) == then;
-        self.all.load(Ordering::Acquire) == key_versions.all && key_versions.stripes.iter().all(unchanged)
+    /// Watches `keys` since an epoch.
+    pub(crate) fn watch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, since: Epoch) -> WatchedKeys {
+        WatchedKeys { stripes: keys.map(|key| self.stripe(key) as u16).collect(), since }
+    }
+
+    /// Returns true if none of `keys` was invalidated since their epoch.
+    pub(crate) fn is_current(&self, keys: &WatchedKeys) -> bool {
+        let is_older = |last: &AtomicU64| last.load(Ordering::Acquire) <= keys.since.0;
+        is_older(&self.all) && keys.stripes.iter().all(|&at| is_older(&self.stripes[usize::from(at)]))
     }
 
     /// Invalidates what is cached of `key`, a name in Redis.
     pub(crate) fn invalidate(&self, key: &[u8]) {
-        self.stripes[self.stripe(key)].fetch_add(1, Ordering::AcqRel);
+        self.mark(&self.stripes[self.stripe(key)]);
     }
 
     /// Invalidates what is cached of every key.
     pub(crate) fn invalidate_all(&self) {
-        self.all.fetch_add(1, Ordering::AcqRel);
+        self.mark(&self.all);
+    }
+
+    fn mark(&self, last: &AtomicU64) {
+        let number = self.count.fetch_add(1, Ordering::AcqRel) + 1;
+        last.fetch_max(number, Ordering::AcqRel);
     }
 
     fn stripe(&self, key: &[u8]) -> usize {
@@ -79,16 +91,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_versions_are_current_until_one_of_their_keys_is_invalidated() {
+    fn watched_keys_are_current_until_one_of_them_is_invalidated() {
         let invalidations = Invalidations::default();
-        let read = || invalidations.key_versions([&b"a"[..], b"b"].into_iter());
-        let key_versions = read();
-        assert!(invalidations.is_current(&key_versions));
+        let watch = |since| invalidations.watch([&b"a"[..], b"b"].into_iter(), since);
+        let (sent, keys) = (invalidations.epoch(), watch(invalidations.epoch()));
+        assert!(invalidations.is_current(&keys));
         invalidations.invalidate(b"b");
-        assert!(!invalidations.is_current(&key_versions));
-        let key_versions = read();
-        assert!(invalidations.is_current(&key_versions));
+        assert!(
+            !invalidations.is_current(&keys) && !invalidations.is_current(&watch(sent)),
+            "watched later, sent before"
+        );
+        let keys = watch(invalidations.epoch());
+        assert!(invalidations.is_current(&keys));
         invalidations.invalidate_all();
-        assert!(!invalidations.is_current(&key_versions));
+        assert!(!invalidations.is_current(&keys) && invalidations.is_current(&watch(invalidations.epoch())));
     }
 }

@@ -57,8 +57,9 @@ pub struct RedisStatus {
 // === impl RedisClient ===
 
 impl RedisClient {
-    /// Starts connecting, in tasks of the current tokio runtime. An unreachable Redis is not an error: the client retries
-    /// until it connects, and calls fail meanwhile.
+    /// Starts connecting, in tasks of the current tokio runtime, whose timer also ends calls at their deadlines: it must run
+    /// while calls wait. An unreachable Redis is not an error: the client retries until it connects, and calls fail
+    /// meanwhile.
     ///
     /// # Errors
     /// A URL, timeout or TLS setting is invalid, or there is no runtime.

@@ -1,5 +1,6 @@
 //! One request to Redis, within a deadline.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use redis::{Cmd, Pipeline, RedisError, Value};
@@ -155,23 +156,31 @@ impl Request {
         call: Arc<ScriptCall>,
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, Unanswered> {
-        let (started, deadline) = (Instant::now(), self.deadline);
-        let reply = timeout_at(deadline, self.send_batched(call)).await;
-        self.finish(started, reply.ok().map(|reply| reply.map(|value| read(&value))))
+        let started = Instant::now();
+        let batcher = self.connection.as_ref().and_then(|(_, live)| live.batcher.as_ref());
+        let batched = match batcher.and_then(|batcher| batcher.run(Arc::clone(&call), self.deadline)) {
+            Some(reply) => Some(reply.await),
+            None => None,
+        };
+        let reply = match batched {
+            // Nothing has run: it is sent on to the primary.
+            Some(Some(Err(error))) if StoreError::classify(&error) == StoreError::ReadOnly => {
+                self.send_alone(&call).await
+            }
+            Some(reply) => reply.map(|reply| reply.map_err(RequestError::from)),
+            None => self.send_alone(&call).await,
+        };
+        self.finish(started, reply.map(|reply| reply.map(|value| read(&value))))
     }
 
-    async fn send_batched(&mut self, call: Arc<ScriptCall>) -> Result<Value, RequestError> {
-        let deadline = self.deadline;
-        if let Some(batcher) = &self.wait_connection().await?.batcher {
-            match batcher.clone().run(Arc::clone(&call), deadline).await {
-                // Nothing has run: send it on to the primary.
-                Err(error) if StoreError::classify(&error) == StoreError::ReadOnly => {}
-                reply => return Ok(reply?),
-            }
-        }
+    /// Sends a decision without others; `None`: the deadline passed. Boxed, so that the future of a batched call is below the
+    /// 1 KB up to which the allocator has blocks at hand.
+    fn send_alone<'r>(
+        &'r mut self,
+        call: &'r ScriptCall,
+    ) -> Pin<Box<impl Future<Output = Option<Result<Value, RequestError>>>>> {
         self.client.context.stats.call_sizes.observe(call.requests);
-        // Boxed, so that the future of a batched call is below the 1 KB up to which the allocator has blocks at hand.
-        Box::pin(self.send(Some(&call.script), &call.cmd)).await
+        Box::pin(async move { timeout_at(self.deadline, self.send(Some(&call.script), &call.cmd())).await.ok() })
     }
 
     /// Sends `pipeline`, script calls in `form`, in one write and waits for all replies, in order. Error replies are among

@@ -3,47 +3,61 @@
 /// Arguments in order.
 #[derive(Default)]
 pub(crate) struct ArgList {
-    bytes: Vec<u8>,
-    /// End of each argument in `bytes`.
-    ends: Vec<usize>,
+    /// Each argument behind its length.
+    buffer: Vec<u8>,
+    len: usize,
 }
+
+/// Bytes of a length.
+const LENGTH: usize = size_of::<u32>();
 
 impl ArgList {
     pub(crate) fn with_capacity(args: usize, bytes: usize) -> Self {
-        Self { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(args) }
+        Self { buffer: Vec::with_capacity(args * LENGTH + bytes), len: 0 }
     }
 
-    /// Adds the bytes that `write` appends as one argument.
+    /// Adds the bytes that `write` appends as one argument, shorter than 4 GB.
     pub(crate) fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.bytes);
-        self.ends.push(self.bytes.len());
+        self.buffer.extend_from_slice(&[0; LENGTH]);
+        let start = self.buffer.len();
+        write(&mut self.buffer);
+        let length = self.buffer.len() - start;
+        self.buffer[start - LENGTH..start].copy_from_slice(&(length as u32).to_ne_bytes());
+        self.len += 1;
     }
 
     pub(crate) fn push(&mut self, arg: &[u8]) {
         self.push_with(|out| out.extend_from_slice(arg));
     }
 
+    /// Keeps the first `args` arguments.
     pub(crate) fn truncate(&mut self, args: usize) {
-        self.ends.truncate(args);
-        self.bytes.truncate(self.ends.last().copied().unwrap_or_default());
+        let kept: usize = self.iter().take(args).map(|arg| LENGTH + arg.len()).sum();
+        self.buffer.truncate(kept);
+        self.len = self.len.min(args);
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.ends.len()
+        self.len
     }
 
     /// Returns the bytes of all arguments.
     pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
+        self.buffer.len() - self.len * LENGTH
     }
 
     pub(crate) fn get(&self, at: usize) -> Option<&[u8]> {
-        let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
-        self.bytes.get(start..*self.ends.get(at)?)
+        self.iter().nth(at)
     }
 
-    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
-        (0..self.len()).map(|at| self.get(at).unwrap_or_default())
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &*self.buffer;
+        std::iter::from_fn(move || {
+            let (length, after) = rest.split_first_chunk::<LENGTH>()?;
+            let (arg, next) = after.split_at_checked(u32::from_ne_bytes(*length) as usize)?;
+            rest = next;
+            Some(arg)
+        })
     }
 }
 

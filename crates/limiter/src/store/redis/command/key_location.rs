@@ -43,20 +43,18 @@ pub(crate) fn slot_of(key: BucketKey<'_>, algorithm: Algorithm, options: &CallOp
     let location = KeyLocation::of(key, algorithm);
     match location.packed {
         true => write_short_name(location.key, options.hash_ids, SHARED_STRING, &mut name),
-        false => write_name(location.key, options.hash_ids, algorithm.spec().key_words, 0, &mut name),
+        false => write_stem(location.key, options.hash_ids, algorithm.spec().key_words, &mut name),
     }
     HashSlot::of(&name)
 }
 
-/// Appends the name of the bucket's key number `index`, one for each of `words`: with several words, as Spring Cloud
-/// Gateway names it.
-pub(super) fn write_name(key: BucketKey<'_>, hash_id: bool, words: &[&str], index: usize, out: &mut Vec<u8>) {
-    let word = words.get(index).copied().unwrap_or_default();
-    if words.len() == 1 {
-        return write_short_name(key, hash_id, word, out);
+/// Appends what the names of the bucket's keys have in common, one key for each of `words`. With several words, as Spring
+/// Cloud Gateway names them, the word follows.
+pub(super) fn write_stem(key: BucketKey<'_>, hash_id: bool, words: &[&str], out: &mut Vec<u8>) {
+    match words {
+        [word] => write_short_name(key, hash_id, word, out),
+        _ => redis_text::write(key, hash_id, out),
     }
-    redis_text::write(key, hash_id, out);
-    out.extend_from_slice(word.as_bytes());
 }
 
 /// Returns the name of a bucket that has one Redis key: `gcra.{orders.10.0.0.1}`.

@@ -2,7 +2,7 @@
 
 use super::CallOptions;
 use super::arg_list::ArgList;
-use super::key_location::{SHARED_STRING, write_name};
+use super::key_location::{SHARED_STRING, write_stem};
 use crate::key::BucketKey;
 use crate::rule::{Quota, Rule, RuleSettings, ScriptArg, by_algorithm};
 use crate::store::memory::unix_us;
@@ -38,10 +38,20 @@ impl<'o> ScriptArgs<'o> {
     /// the hash tag, since all keys of a call must be in one slot: `quota.{orders.10.0.0.1}.daily`.
     pub(super) fn add_keys(&mut self, key: BucketKey<'_>, rule_name: Option<&str>, words: &[&str]) -> usize {
         let (at, options) = (self.keys.len(), self.options);
-        for index in 0..words.len() {
+        let mut stem = 0..0;
+        for (index, word) in words.iter().enumerate() {
             self.keys.push_with(|out| {
-                out.extend_from_slice(options.prefix.as_bytes());
-                write_name(key, options.hash_ids, words, index, out);
+                if index == 0 {
+                    stem.start = out.len();
+                    out.extend_from_slice(options.prefix.as_bytes());
+                    write_stem(key, options.hash_ids, words, out);
+                    stem.end = out.len();
+                } else {
+                    out.extend_from_within(stem.clone());
+                }
+                if words.len() > 1 {
+                    out.extend_from_slice(word.as_bytes());
+                }
                 if let Some(name) = rule_name {
                     out.push(b'.');
                     out.extend_from_slice(name.as_bytes());
@@ -72,7 +82,8 @@ impl<'o> ScriptArgs<'o> {
     pub(super) fn add_revocations(&mut self, keys: impl Iterator<Item = usize>) {
         let mut added: Vec<usize> = Vec::new();
         for key in keys {
-            if let Some(name) = self.keys.get(key).filter(|_| !added.contains(&key)).map(revocation_of) {
+            let name = self.keys.get(key).filter(|_| !added.contains(&key)).map(revocation_of);
+            if let Some(name) = name {
                 self.keys.push(&name);
                 added.push(key);
             }

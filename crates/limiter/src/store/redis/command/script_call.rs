@@ -16,13 +16,9 @@ use crate::store::{Check, MAX_CHECKS};
 /// Script call that is ready to send.
 pub(crate) struct ScriptCall {
     pub(crate) script: Arc<Script>,
-    pub(crate) cmd: Cmd,
-    /// Number of keys, and of arguments.
-    pub(crate) counts: (usize, usize),
-    /// Bytes of keys and arguments.
-    pub(crate) bytes: usize,
     /// Names of the keys.
     pub(crate) keys: ArgList,
+    pub(crate) args: ArgList,
     /// Number of requests that wait for the reply.
     pub(crate) requests: u64,
     /// Part of the largest batch that the call takes: the weights of its rules, up to [`MAX_WEIGHT`].
@@ -35,15 +31,39 @@ pub(crate) const MAX_WEIGHT: usize = 64 * MAX_CHECKS;
 impl ScriptCall {
     pub(super) fn new(script: Arc<Script>, args: ScriptArgs<'_>, weight: usize) -> Self {
         let ScriptArgs { keys, args, .. } = args;
-        let (counts, bytes) = ((keys.len(), args.len()), keys.bytes() + args.bytes());
-        let mut cmd = Cmd::with_capacity(3 + counts.0 + counts.1, bytes + 48);
-        cmd.arg("EVALSHA").arg(script.sha1()).arg(counts.0);
-        for arg in keys.iter().chain(args.iter()) {
-            cmd.arg(arg);
-        }
-        let weight = weight.min(MAX_WEIGHT);
-        Self { script, cmd, counts, bytes, keys, requests: 1, weight }
+        Self { script, keys, args, requests: 1, weight: weight.min(MAX_WEIGHT) }
     }
+
+    /// Returns the number of keys, and of arguments.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.keys.len(), self.args.len())
+    }
+
+    /// The call as `EVALSHA`.
+    pub(crate) fn cmd(&self) -> Cmd {
+        evalsha(&self.script, &[self], &[])
+    }
+
+    /// Many calls as one of `batched`: `EVALSHA batched keys [key …] keys-each arguments-each [argument …]`.
+    pub(crate) fn batch_cmd(batched: &Script, calls: &[&Self]) -> Cmd {
+        let (keys, args) = calls.first().map(|call| call.counts()).unwrap_or_default();
+        evalsha(batched, calls, &[keys, args])
+    }
+}
+
+/// `EVALSHA` of `script` with the keys of `calls`, and `numbers` before the arguments of `calls`.
+fn evalsha(script: &Script, calls: &[&ScriptCall], numbers: &[usize]) -> Cmd {
+    let sum = |size: fn(&ArgList) -> usize| calls.iter().map(|call| size(&call.keys) + size(&call.args)).sum::<usize>();
+    let mut cmd = Cmd::with_capacity(5 + sum(ArgList::len), sum(ArgList::bytes) + 64);
+    cmd.arg("EVALSHA").arg(script.sha1()).arg(calls.iter().map(|call| call.keys.len()).sum::<usize>());
+    for key in calls.iter().flat_map(|call| call.keys.iter()) {
+        cmd.arg(key);
+    }
+    cmd.arg(numbers);
+    for arg in calls.iter().flat_map(|call| call.args.iter()) {
+        cmd.arg(arg);
+    }
+    cmd
 }
 
 /// Call that decides one request under `enforced`, and then under `observed` if they allow it.
@@ -54,7 +74,7 @@ pub(crate) fn decide(enforced: &[Check<'_>], observed: &[Check<'_>], options: &C
     {
         let mut args = ScriptArgs::new(options);
         args.add_keys(location.key, location.rule_name, algorithm.spec().key_words);
-        args.rule(check.rule, cost_of(check).as_bytes());
+        args.rule(check.rule, itoa::Buffer::new().format(safe_cost(check)).as_bytes());
         args.lead(check.rule, options);
         return ScriptCall::new(Script::single(algorithm), args, algorithm.spec().weight);
     }
@@ -161,8 +181,8 @@ pub(crate) fn settle(check: &Check<'_>, more: i64, counted_at_us: u64, options: 
 }
 
 /// Cost as a number that scripts can count with: a client may have sent any.
-fn cost_of(check: &Check<'_>) -> String {
-    check.cost.min(MAX_SAFE_INTEGER).to_string()
+fn safe_cost(check: &Check<'_>) -> u64 {
+    check.cost.min(MAX_SAFE_INTEGER)
 }
 
 /// Check of a call for several rules.
@@ -176,7 +196,7 @@ struct ListedCheck<'a> {
 
 impl<'a> ListedCheck<'a> {
     fn of(check: &'a Check<'a>) -> Self {
-        Self { check, cost: cost_of(check), counted_at_us: None, observed: false }
+        Self { check, cost: safe_cost(check).to_string(), counted_at_us: None, observed: false }
     }
 }
 
@@ -230,7 +250,7 @@ mod tests {
     const KEY: BucketKey<'_> = BucketKey { scope: "orders", id: b"10.0.0.1" };
 
     fn args(call: &ScriptCall) -> Vec<String> {
-        let text = String::from_utf8(call.cmd.get_packed_command()).unwrap();
+        let text = String::from_utf8(call.cmd().get_packed_command()).unwrap();
         text.split("\r\n").skip(2).step_by(2).map(str::to_owned).collect()
     }
 

@@ -42,8 +42,8 @@ impl CheckSet {
     }
 
     /// Costs of one request.
-    pub(super) fn costs(&self) -> Vec<u64> {
-        self.checks.iter().map(|check| check.cost).collect()
+    pub(super) fn costs(&self) -> impl Iterator<Item = u64> {
+        self.checks.iter().map(|check| check.cost)
     }
 
     /// Returns the number of rules.

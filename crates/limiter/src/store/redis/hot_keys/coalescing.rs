@@ -15,12 +15,13 @@ use tokio::time::Instant;
 
 use super::HotKeys;
 use super::check_set::CheckSet;
+use super::denials::SentCall;
 use super::fingerprint::{Fingerprint, FingerprintMap};
 use super::hot_key::LeaseOrigin;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::{self, BatchSize};
 use crate::store::redis::error::StoreError;
-use crate::store::redis::invalidation::KeyVersions;
+use crate::store::redis::invalidation::Epoch;
 use crate::verdict::{RuleVerdict, Verdict};
 
 /// Most requests in one call. Redis runs nothing else during a script, and a log gets an entry for each request.
@@ -63,13 +64,12 @@ struct TaskGuard {
 /// A decoded reply: the number of admitted requests, the last one's verdict, and the answers.
 type BatchReply = (u64, Verdict, Vec<RuleVerdict>);
 
-/// A call that was sent, for what is cached of its reply.
-struct SentCall {
+/// A call for followers that was sent.
+struct SharedCall {
     waiting: u64,
-    key_versions: KeyVersions,
-    /// Versions of the keys by which a lease is revoked; `None`: no leases.
-    lease_versions: Option<KeyVersions>,
-    sent_us: u64,
+    sent: SentCall,
+    /// Moment among the revocations of leases.
+    lease_epoch: Epoch,
 }
 
 impl HotKeys {
@@ -190,17 +190,13 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
     let spare = checks.lease_terms.map_or(0, |terms| hot_keys.leases.spare_requests(fingerprint, terms));
     let requests = checks.max_batch(usize::try_from(waiting + spare).unwrap_or(followers.len())) as u64;
     let call = checks.call(BatchSize { requests, waiting });
-    let sent = SentCall {
-        waiting,
-        key_versions: checks.denials.key_versions(call.keys.iter()),
-        lease_versions: checks.lease_terms.map(|_| hot_keys.leases.key_versions(call.keys.iter())),
-        sent_us: hot_keys.now_us(&checks.options),
-    };
+    let sent = checks.denials.sending(call, hot_keys.now_us(&checks.options));
+    let shared = SharedCall { waiting, sent, lease_epoch: hot_keys.leases.epoch() };
     let read = |reply: &_| {
         let (admitted, answers) = command::batch_answers(reply, checks.len())?;
         Some((admitted, checks.verdict(&answers, 0)?, answers))
     };
-    let reply = request.decide(Arc::new(call), read).await;
+    let reply = request.decide(Arc::clone(&shared.sent.call), read).await;
     if reply.is_ok() {
         let late = followers.iter().filter(|follower| follower.reply.is_closed() && follower.is_late());
         late.for_each(|follower| follower.request.record_late());
@@ -211,10 +207,10 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
             Vec::new()
         }
         Ok((0, denied, _)) => {
-            deny(hot_keys, checks, followers, denied, sent);
+            deny(hot_keys, checks, followers, denied, &shared.sent);
             Vec::new()
         }
-        Ok(reply) => admit(hot_keys, checks, followers, reply, sent, request),
+        Ok(reply) => admit(hot_keys, checks, followers, reply, shared, request),
     }
 }
 
@@ -227,9 +223,8 @@ fn fail(followers: Vec<Follower>, kind: StoreError, request: &Request) {
 }
 
 /// Replies to all followers that they are denied.
-fn deny(hot_keys: &HotKeys, checks: &Arc<CheckSet>, followers: Vec<Follower>, denied: Verdict, sent: SentCall) {
-    let times = [sent.sent_us, hot_keys.now_us(&checks.options)];
-    checks.denials.record(checks.fingerprint, &denied, &checks.costs(), sent.key_versions, times);
+fn deny(hot_keys: &HotKeys, checks: &Arc<CheckSet>, followers: Vec<Follower>, denied: Verdict, sent: &SentCall) {
+    checks.denials.record(checks.fingerprint, &denied, checks.costs(), sent, || hot_keys.now_us(&checks.options));
     hot_keys.leases.record_reply(checks, 0, None);
     followers.into_iter().for_each(|follower| drop(follower.reply.send(Ok(denied.clone()))));
 }
@@ -240,18 +235,19 @@ fn admit(
     checks: &Arc<CheckSet>,
     mut followers: Vec<Follower>,
     (admitted, last, answers): BatchReply,
-    sent: SentCall,
+    SharedCall { waiting, sent, lease_epoch }: SharedCall,
     owner: Request,
 ) -> Vec<Follower> {
     if let Some(terms) = checks.lease_terms {
-        let spare = admitted.saturating_sub(sent.waiting);
-        let leased = sent.lease_versions.filter(|_| spare > 0).map(|key_versions| {
+        let spare = admitted.saturating_sub(waiting);
+        let leased = (spare > 0).then(|| {
             let lease = checks.lease(terms, &answers, spare, sent.sent_us);
-            (lease, LeaseOrigin { checks: Arc::clone(checks), request: owner, key_versions })
+            let keys = hot_keys.leases.watch(sent.call.keys.iter(), lease_epoch);
+            (lease, LeaseOrigin { checks: Arc::clone(checks), request: owner, keys })
         });
         hot_keys.leases.record_reply(checks, checks.further_requests(&answers), leased);
     }
-    let unserved = followers.split_off(admitted.min(sent.waiting) as usize);
+    let unserved = followers.split_off(admitted.min(waiting) as usize);
     for (follower, later) in followers.into_iter().zip((0..admitted).rev()) {
         let verdict = checks.verdict(&answers, later).unwrap_or_else(|| last.clone());
         drop(follower.reply.send(Ok(verdict)));

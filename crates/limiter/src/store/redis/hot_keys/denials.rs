@@ -13,7 +13,8 @@ use parking_lot::Mutex;
 use super::fingerprint::{Fingerprint, FingerprintMap};
 use crate::rule::Rule;
 use crate::store::Check;
-use crate::store::redis::invalidation::{Invalidations, KeyVersions};
+use crate::store::redis::command::ScriptCall;
+use crate::store::redis::invalidation::{Epoch, Invalidations, WatchedKeys};
 use crate::store::redis::micros;
 use crate::store::redis::stats::RedisStats;
 use crate::verdict::{Outcome, Source, Verdict};
@@ -34,7 +35,14 @@ struct CachedDenial {
     /// Arrival of the reply, from which the verdict's `retry-after` counts.
     since_us: u64,
     until_us: u64,
-    key_versions: KeyVersions,
+    keys: WatchedKeys,
+}
+
+/// Call that was sent, for what is cached of its reply.
+pub(crate) struct SentCall {
+    pub(crate) call: Arc<ScriptCall>,
+    pub(crate) sent_us: u64,
+    epoch: Epoch,
 }
 
 /// Denials by keys and rules: one each, for the cost that was denied last. The default caches nothing.
@@ -54,23 +62,11 @@ struct Denials {
 }
 
 impl CachedDenial {
-    /// Caches `verdict` of a call sent at `sent_us`, with the versions of the keys at that time. `None`: it is no denial, or
-    /// is over already.
-    fn of(verdict: &Verdict, costs: &[u64], key_versions: KeyVersions, sent_us: u64, now_us: u64) -> Option<Self> {
-        let wait_us = match verdict.outcome {
-            Outcome::Denied { retry_after } => micros(retry_after),
-            Outcome::NeverAdmitted => MAX_AGE_US,
-            Outcome::Allowed | Outcome::StoreUnavailable { .. } => return None,
-        };
-        let until_us = sent_us.saturating_add(wait_us.min(MAX_AGE_US));
+    /// Caches `verdict` of a call sent at `sent_us`, with its keys since then. `None`: it is no denial, or is over already.
+    fn of(verdict: &Verdict, costs: Box<[u64]>, keys: WatchedKeys, sent_us: u64, now_us: u64) -> Option<Self> {
+        let until_us = sent_us.saturating_add(lasts_us(verdict)?.min(MAX_AGE_US));
         let is_valid = now_us < until_us;
-        is_valid.then(|| Self {
-            verdict: verdict.clone(),
-            costs: costs.into(),
-            since_us: now_us,
-            until_us,
-            key_versions,
-        })
+        is_valid.then(|| Self { verdict: verdict.clone(), costs, since_us: now_us, until_us, keys })
     }
 
     /// Verdict at `now_us` on a request of the same or a higher cost; `None`: only Redis can decide.
@@ -122,25 +118,29 @@ impl DenialCache {
     pub(crate) fn find(&self, fingerprint: Fingerprint, checks: &[Check<'_>], now_us: u64) -> Option<Verdict> {
         let denials = self.denials.lock();
         let (denial, verdict) = denials.find(fingerprint, checks, now_us)?;
-        self.invalidations.is_current(&denial.key_versions).then_some(verdict)
+        self.invalidations.is_current(&denial.keys).then_some(verdict)
     }
 
-    /// Versions of the keys of a call that is about to be sent.
-    pub(crate) fn key_versions<'k>(&self, keys: impl ExactSizeIterator<Item = &'k [u8]>) -> KeyVersions {
-        self.invalidations.key_versions(keys)
+    /// Describes a call that is about to be sent, at `sent_us`.
+    pub(crate) fn sending(&self, call: ScriptCall, sent_us: u64) -> SentCall {
+        SentCall { call: Arc::new(call), sent_us, epoch: self.invalidations.epoch() }
     }
 
-    /// Caches `verdict` if it is a denial. `key_versions` and the first time are from when the call was sent.
+    /// Caches `verdict`, the reply to `sent`, if it is a denial. `costs` are those of its rules.
     pub(crate) fn record(
         &self,
         fingerprint: Fingerprint,
         verdict: &Verdict,
-        costs: &[u64],
-        key_versions: KeyVersions,
-        [sent_us, now_us]: [u64; 2],
+        costs: impl Iterator<Item = u64>,
+        sent: &SentCall,
+        now_us: impl FnOnce() -> u64,
     ) {
-        if let Some(denial) = CachedDenial::of(verdict, costs, key_versions, sent_us, now_us)
-            && self.invalidations.is_current(&denial.key_versions)
+        if lasts_us(verdict).is_none() {
+            return;
+        }
+        let keys = self.invalidations.watch(sent.call.keys.iter(), sent.epoch);
+        if let Some(denial) = CachedDenial::of(verdict, costs.collect(), keys, sent.sent_us, now_us())
+            && self.invalidations.is_current(&denial.keys)
         {
             self.denials.lock().insert(fingerprint, denial);
         }
@@ -160,6 +160,15 @@ impl Denials {
         if self.half > 0 {
             self.young.insert(fingerprint.rules, denial);
         }
+    }
+}
+
+/// Time for which `verdict` lasts, if it is a denial.
+fn lasts_us(verdict: &Verdict) -> Option<u64> {
+    match verdict.outcome {
+        Outcome::Denied { retry_after } => Some(micros(retry_after)),
+        Outcome::NeverAdmitted => Some(MAX_AGE_US),
+        Outcome::Allowed | Outcome::StoreUnavailable { .. } => None,
     }
 }
 

@@ -9,7 +9,7 @@ use super::check_set::CheckSet;
 use super::lease::Lease;
 use crate::store::redis::client::Request;
 use crate::store::redis::command::LeaseTimes;
-use crate::store::redis::invalidation::KeyVersions;
+use crate::store::redis::invalidation::WatchedKeys;
 use crate::store::redis::micros;
 
 /// Requests in a period above which a key is hot. Below, a lease saves less than it may hold back unused.
@@ -38,8 +38,8 @@ pub(super) struct HotKey {
 pub(super) struct LeaseOrigin {
     pub(super) checks: Arc<CheckSet>,
     pub(super) request: Request,
-    /// Versions of the keys when the call was sent. An operator's change ends the lease.
-    pub(super) key_versions: KeyVersions,
+    /// Keys since the call was sent. An operator's change ends the lease.
+    pub(super) keys: WatchedKeys,
 }
 
 /// Unused requests of a lease that is over.
@@ -112,13 +112,14 @@ impl EndedLease {
         let Self { origin: LeaseOrigin { checks, request, .. }, requests, times } = self;
         let call = checks.return_call(requests, times);
         // Failures are counted with the failed calls.
-        let _ = request.renew().run_returning(Some(&call.script), &call.cmd, &checks.notice_keys(), is_array).await;
+        let (cmd, keys) = (call.cmd(), checks.notice_keys());
+        let _ = request.renew().run_returning(Some(&call.script), &cmd, &keys, is_reply).await;
     }
 }
 
-/// Reads the reply to a return.
-pub(crate) fn is_array(reply: &Value) -> Option<()> {
-    matches!(reply, Value::Array(_)).then_some(())
+/// Reads the reply to a return or a revocation.
+pub(crate) fn is_reply(reply: &Value) -> Option<()> {
+    matches!(reply, Value::BulkString(_) | Value::Array(_)).then_some(())
 }
 
 #[cfg(test)]

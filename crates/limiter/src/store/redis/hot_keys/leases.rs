@@ -14,7 +14,7 @@ use super::hot_key::{EndedLease, HotKey, LeaseOrigin};
 use super::lease::Lease;
 use crate::store::Check;
 use crate::store::memory::MonotonicClock;
-use crate::store::redis::invalidation::{Invalidations, KeyVersions};
+use crate::store::redis::invalidation::{Epoch, Invalidations, WatchedKeys};
 use crate::store::redis::stats::RedisStats;
 use crate::verdict::{Source, Verdict};
 
@@ -50,9 +50,14 @@ impl Leases {
         Self { hot_keys: Mutex::default(), sweep_at_us: AtomicU64::new(0), revocations, clock, stats }
     }
 
-    /// Versions of the keys of a call that is about to be sent, by which its lease is revoked.
-    pub(super) fn key_versions<'k>(&self, keys: impl ExactSizeIterator<Item = &'k [u8]>) -> KeyVersions {
-        self.revocations.key_versions(keys)
+    /// Returns the moment before a call is sent.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.revocations.epoch()
+    }
+
+    /// Watches the keys of a call that was sent at `since`: a revocation of one ends the lease.
+    pub(super) fn watch<'k>(&self, keys: impl Iterator<Item = &'k [u8]>, since: Epoch) -> WatchedKeys {
+        self.revocations.watch(keys, since)
     }
 
     /// Counts a request and takes it from the lease if there is one.
@@ -80,7 +85,7 @@ impl Leases {
         key.duration_us = terms.duration_us;
         key.rate.record(now_us, terms.duration_us);
         // Keys share versions, so the requests are returned: Redis refuses the return if an operator changed the key.
-        let is_revoked = |(_, origin): &(_, LeaseOrigin)| !self.revocations.is_current(&origin.key_versions);
+        let is_revoked = |(_, origin): &(_, LeaseOrigin)| !self.revocations.is_current(&origin.keys);
         if key.lease.as_ref().is_some_and(is_revoked) {
             key.end(now_us).into_iter().for_each(EndedLease::spawn_return);
         }

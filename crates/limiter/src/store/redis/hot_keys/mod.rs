@@ -21,7 +21,7 @@ pub(crate) use self::coalescing::{Join, LeaderGuard};
 pub(crate) use self::denials::DenialCache;
 pub(crate) use self::fingerprint::Fingerprint;
 use self::fingerprint::FingerprintSeed;
-pub(crate) use self::hot_key::is_array;
+pub(crate) use self::hot_key::is_reply;
 pub(crate) use self::leases::LeaseLookup;
 use self::leases::Leases;
 use super::client::RedisClient;

@@ -9,8 +9,8 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use parking_lot::RwLock;
 use redis::{Arg, Cmd};
 
-use self::compose::compose;
 pub(crate) use self::compose::{ListMode, ListedRule};
+use self::compose::{compose, single};
 use crate::rule::Algorithm;
 
 /// A Lua script and its SHA-1, by which Redis knows it.
@@ -24,10 +24,8 @@ pub(crate) struct Script {
 
 /// Scripts for one rule, in the order of [`Algorithm::ALL`].
 static SINGLE: LazyLock<Vec<Arc<Script>>> = LazyLock::new(|| {
-    Algorithm::ALL
-        .iter()
-        .map(|algorithm| Arc::new(Script::for_algorithms(algorithm.spec().script, [*algorithm])))
-        .collect()
+    let script = |algorithm: &Algorithm| Arc::new(Script::for_algorithms(single(*algorithm), [*algorithm]));
+    Algorithm::ALL.iter().map(script).collect()
 });
 
 /// Scripts for several rules composed so far, by mode.
@@ -109,7 +107,6 @@ impl Script {
 /// their arguments follow. The reply is a list of replies or errors in the order of the callers. Arguments are not
 /// validated: this crate writes them.
 fn batched(script: &str) -> String {
-    let script = script.split_once("--]]\n").map_or(script, |(_, code)| code);
     let unvalidated =
         script.split_once("-- [validate]\n").and_then(|(parse, rest)| Some((parse, rest.split_once("-- [time]\n")?.1)));
     let script = unvalidated.map_or_else(|| script.to_owned(), |(parse, rest)| [parse, rest].concat());
@@ -141,7 +138,7 @@ mod tests {
     #[test]
     fn every_batched_script_reads_the_time_once() {
         for algorithm in Algorithm::ALL {
-            let batched = batched(algorithm.spec().script);
+            let batched = batched(&single(algorithm));
             assert_eq!(batched.matches("call('TIME')").count(), 1, "{algorithm:?}");
             assert!(!batched.contains("-- [validate]") && !batched.contains("#KEYS ~="), "{algorithm:?}");
         }

@@ -10,7 +10,7 @@ use crate::store::Check;
 use crate::store::redis::client::Unanswered;
 use crate::store::redis::command::{self, LeaseTimes};
 use crate::store::redis::error::StoreError;
-use crate::store::redis::hot_keys::is_array;
+use crate::store::redis::hot_keys::is_reply;
 use crate::store::redis::invalidation::REVOKE;
 use crate::store::redis::micros;
 use crate::store::redis::script::Script;
@@ -51,7 +51,7 @@ impl RedisStore {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(REVOCATION.sha1()).arg(1).arg(command::revocation_of(&key));
         cmd.arg(ahead.as_micros().to_string()).arg(lasts.as_millis().to_string()).arg(self.options.clock_text());
-        let reply = request.run(Some(&*REVOCATION), &cmd, is_array).await;
+        let reply = request.run(Some(&*REVOCATION), &cmd, is_reply).await;
         self.client.context().revocations.invalidate(&key);
         if reply.is_ok() {
             behind.notify(&[REVOKE.as_bytes(), &key].concat()).await;
@@ -69,7 +69,7 @@ impl RedisStore {
         let times = LeaseTimes { granted_us: counted_at_us, due_us };
         let call = command::return_leased(&[check], 1, times, &self.options);
         let keys = [command::notice_key(&check, &self.options)];
-        runtime.spawn(async move { request.run_returning(Some(&call.script), &call.cmd, &keys, is_array).await });
+        runtime.spawn(async move { request.run_returning(Some(&call.script), &call.cmd(), &keys, is_reply).await });
     }
 
     /// Corrects a cost as [`settle`](crate::store::Store::settle) does, and waits for the confirmation.
@@ -91,7 +91,7 @@ impl RedisStore {
             // Failed corrections are counted with the failed calls.
             let request = request.map_err(StoreError::unsent)?;
             let read = |reply: &_| command::answers(reply, 1);
-            request.run_returning(Some(&call.script), &call.cmd, &returned, read).await.map(drop)
+            request.run_returning(Some(&call.script), &call.cmd(), &returned, read).await.map(drop)
         }
     }
 

@@ -38,14 +38,15 @@ use crate::verdict::{RuleVerdict, Source, Verdict};
 struct Stage {
     fingerprint: Fingerprint,
     /// Cost and capacity of each check.
-    numbers: Vec<(u64, u64)>,
+    numbers: Box<[(u64, u64)]>,
     fallback: Fallback,
 }
 
 /// Enforced checks of a call, and observed ones if it decides them too.
 struct Stages {
     enforced: Stage,
-    observed: Option<Stage>,
+    /// Boxed, since few limiters have them.
+    observed: Option<Box<Stage>>,
 }
 
 impl RedisStore {
@@ -80,7 +81,7 @@ impl RedisStore {
         }
         let stages = Stages {
             enforced: self.stage(enforced, fingerprint),
-            observed: (!observed.is_empty()).then(|| self.stage(observed, self.fingerprint(observed))),
+            observed: (!observed.is_empty()).then(|| Box::new(self.stage(observed, self.fingerprint(observed)))),
         };
         let Ok(request) = self.client.request(Operation::Decide, || self.slot(first)) else {
             return Decision::Ready(stages.fall_back());
@@ -113,17 +114,15 @@ impl RedisStore {
         stages: Stages,
         sent_us: u64,
     ) -> Decision {
-        let call = Arc::new(command::decide(enforced, observed, &self.options));
-        let key_versions = self.denials.key_versions(call.keys.iter());
+        let sent = self.denials.sending(command::decide(enforced, observed, &self.options), sent_us);
         let (hot_keys, options, denials) = (self.hot_keys.clone(), self.options.clone(), self.denials.clone());
         Decision::Pending(Box::pin(async move {
-            let verdict = request.decide(call, |reply| stages.verdict(reply)).await;
+            let verdict = request.decide(Arc::clone(&sent.call), |reply| stages.verdict(reply)).await;
             drop(guard);
             let Ok(verdict) = verdict else { return stages.fall_back() };
-            let times = [sent_us, hot_keys.now_us(&options)];
             let (stage, denial) = stages.last(&verdict);
-            let costs: Vec<u64> = stage.numbers.iter().map(|(cost, _)| *cost).collect();
-            denials.record(stage.fingerprint, denial, &costs, key_versions, times);
+            let costs = stage.numbers.iter().map(|(cost, _)| *cost);
+            denials.record(stage.fingerprint, denial, costs, &sent, || hot_keys.now_us(&options));
             verdict
         }))
     }
@@ -161,7 +160,7 @@ impl Stages {
 
     /// Verdict of a reply; `None`: the reply is invalid.
     fn verdict(&self, reply: &Value) -> Option<Verdict> {
-        let (enforced, observed) = (&self.enforced, self.observed.as_ref());
+        let (enforced, observed) = (&self.enforced, self.observed.as_deref());
         let rules = enforced.numbers.len();
         let mut answers = command::answers(reply, rules + observed.map_or(0, |observed| observed.numbers.len()))?;
         let of_observed = answers.split_off(rules);

@@ -122,7 +122,7 @@ impl RedisStore {
     /// Sends calls of one script, each with the slot of its keys.
     async fn run_calls(&self, calls: Vec<(HashSlot, ScriptCall)>) -> Vec<Result<RuleVerdict, Unanswered>> {
         let Some(script) = calls.first().map(|(_, call)| Arc::clone(&call.script)) else { return Vec::new() };
-        let commands: Vec<_> = calls.into_iter().map(|(slot, call)| (slot, call.cmd)).collect();
+        let commands: Vec<_> = calls.into_iter().map(|(slot, call)| (slot, call.cmd())).collect();
         let verdict = |reply: Result<Value, Unanswered>| {
             command::answers(&reply?, 1).and_then(|mut answers| answers.pop()).ok_or(INVALID)
         };

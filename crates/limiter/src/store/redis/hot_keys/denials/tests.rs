@@ -16,8 +16,13 @@ fn denied(wait_us: u64) -> Verdict {
     RuleVerdict { outcome, ..RuleVerdict::allowed(0, wait_us * 2, Moment::at(7)) }.into_verdict(Source::Redis)
 }
 
+fn unwatched() -> WatchedKeys {
+    let invalidations = Invalidations::default();
+    invalidations.watch(std::iter::empty(), invalidations.epoch())
+}
+
 fn cached(verdict: &Verdict, cost: u64, sent_us: u64, now_us: u64) -> Option<CachedDenial> {
-    CachedDenial::of(verdict, &[cost], Invalidations::default().key_versions(std::iter::empty()), sent_us, now_us)
+    CachedDenial::of(verdict, [cost].into(), unwatched(), sent_us, now_us)
 }
 
 fn gcra() -> Rule {
@@ -93,8 +98,7 @@ fn a_rule_of_a_list_that_no_longer_denies_reports_allowed() {
     let [short, long] = [100, 200].map(|wait_us| denied(wait_us).outcome);
     let answer = |outcome| RuleVerdict { outcome, ..RuleVerdict::allowed(0, 0, Moment::at(0)) };
     let both = Verdict::combine(vec![answer(short), answer(long)], [20, 20].into_iter(), Source::Redis).unwrap();
-    let denial =
-        CachedDenial::of(&both, &[1, 1], Invalidations::default().key_versions(std::iter::empty()), 0, 0).unwrap();
+    let denial = CachedDenial::of(&both, [1, 1].into(), unwatched(), 0, 0).unwrap();
     let rule = gcra();
     let checks = [Check { key: KEY, rule: &rule, cost: 1 }; 2];
     let outcomes = |now_us| denial.verdict(&checks, now_us).unwrap().per_rule.iter().map(|a| a.outcome).collect();
