@@ -1,4 +1,4 @@
-//! Limits the connections of a listener. If all slots are taken, a new connection takes over the slot of the connection
+//! Limits the connections of a listener, and the time of each. If all slots are taken, a new connection takes over the slot of the connection
 //! that has been idle for the longest time.
 
 use std::cell::{Cell, RefCell};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 
 /// Time for which a connection must be idle before another one may get its slot. Meanwhile, a request that the client has
@@ -130,6 +130,37 @@ impl Drop for Busy {
     fn drop(&mut self) {
         if !self.0.eviction.is_evicted.get() {
             self.0.set_idle();
+        }
+    }
+}
+
+/// Timeout for a request as a whole, from its head to the last byte of the response that the client reads.
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Time at which a connection is closed, even during a request.
+#[derive(Clone, Debug)]
+pub(super) struct Deadline(Rc<watch::Sender<Instant>>);
+
+impl Deadline {
+    /// Creates a deadline for the first request of a connection.
+    pub(super) fn new() -> Self {
+        Self(Rc::new(watch::Sender::new(Instant::now() + REQUEST_TIMEOUT)))
+    }
+
+    /// Moves the deadline to `timeout` from now.
+    pub(super) fn set(&self, timeout: Duration) {
+        self.0.send_replace(Instant::now() + timeout);
+    }
+
+    /// Returns after the deadline.
+    pub(super) async fn passed(&self) {
+        let mut changes = self.0.subscribe();
+        loop {
+            let deadline = *changes.borrow_and_update();
+            tokio::select! {
+                () = tokio::time::sleep_until(deadline) => return,
+                _ = changes.changed() => {}
+            }
         }
     }
 }

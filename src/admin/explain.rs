@@ -26,8 +26,6 @@ use tollgate_telemetry::key_display;
 /// Error of a query.
 #[derive(Debug, Error)]
 enum QueryError {
-    #[error("unknown query parameter `{0}`; use method, url, header, peer or client-cert")]
-    Parameter(String),
     #[error("`peer` must be an IP address, got `{0}`")]
     Peer(String),
     #[error("`client-cert` must be the value of a `Client-Cert` field: a certificate in DER, in base64 between colons")]
@@ -80,7 +78,7 @@ fn parse(query: &str) -> Result<DryRunRequest, QueryError> {
             "client-cert" => {
                 certificate = Some(CertifiedClient::of_value(&value).ok_or(QueryError::Certificate)?);
             }
-            _ => return Err(QueryError::Parameter(name)),
+            _ => {}
         }
     }
     let request = DryRunRequest::new(&method, &url, &fields)?;

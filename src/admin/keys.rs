@@ -13,7 +13,7 @@ use tollgate_limiter::store::redis::{RedisHash, StoreError};
 
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, audited, json, problem};
-use crate::admin::request::parameters;
+use crate::admin::request::parameter;
 
 /// Keys of a file in one reply.
 const PAGE: usize = 1_000;
@@ -64,8 +64,6 @@ pub(super) struct ChangedKeys {
 /// Error of a call.
 #[derive(Debug, Error)]
 enum KeysError {
-    #[error("unknown query parameter `{0}`; use id or after")]
-    Parameter(String),
     #[error("`after` must be the `next` of a reply, got `{0}`")]
     Cursor(String),
     #[error("no API key has the id `{0}`")]
@@ -100,7 +98,7 @@ pub(super) async fn list(query: &str, state: &AdminState) -> Reply {
 }
 
 async fn read(query: &str, state: &AdminState) -> Result<KeysReply, KeysError> {
-    let selection = Selection::parse(query)?;
+    let selection = Selection { id: parameter(query, "id"), after: parameter(query, "after") };
     let Some(store) = store(state) else { return Ok(KeysReply { keys: Vec::new(), next: None }) };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let describe = |(hash, key): (KeyHash, ApiKey)| describe(&hash, &key, now, state);
@@ -232,20 +230,6 @@ fn redis_hash(name: &Arc<str>, state: &AdminState) -> Result<RedisHash, KeysErro
     Ok(RedisHash::new(client, Arc::clone(name)))
 }
 
-impl Selection {
-    fn parse(query: &str) -> Result<Self, KeysError> {
-        let mut selection = Self::default();
-        for (name, value) in parameters(query) {
-            match name.as_str() {
-                "id" => selection.id = Some(value).filter(|id| !id.is_empty()),
-                "after" => selection.after = Some(value).filter(|after| !after.is_empty()),
-                _ => return Err(KeysError::Parameter(name)),
-            }
-        }
-        Ok(selection)
-    }
-}
-
 impl From<StoreError> for KeysError {
     fn from(error: StoreError) -> Self {
         if error == StoreError::NoScripts { Self::NoScripts } else { Self::Unreachable(error) }
@@ -255,7 +239,7 @@ impl From<StoreError> for KeysError {
 impl KeysError {
     fn response(&self) -> Reply {
         let status = match self {
-            Self::Parameter(_) | Self::Cursor(_) => StatusCode::BAD_REQUEST,
+            Self::Cursor(_) => StatusCode::BAD_REQUEST,
             Self::Unknown(_) => StatusCode::NOT_FOUND,
             Self::File | Self::NotJson(_) | Self::Contended(_) | Self::NoScripts => StatusCode::CONFLICT,
             Self::Unreachable(_) | Self::NoClient => StatusCode::SERVICE_UNAVAILABLE,

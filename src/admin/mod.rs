@@ -10,7 +10,6 @@ mod breakers;
 mod config_state;
 mod connection_slots;
 mod dashboard;
-mod deadline;
 mod events;
 mod explain;
 mod guard;

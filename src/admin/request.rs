@@ -64,6 +64,12 @@ pub(super) fn parameters(query: &str) -> impl Iterator<Item = (String, String)> 
     })
 }
 
+/// Returns the last value of the parameter `name` of a query, unless it is empty.
+pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+    let values = parameters(query).filter(|(other, _)| other == name).map(|(_, value)| value);
+    values.last().filter(|value| !value.is_empty())
+}
+
 /// Shortest and longest time of a temporary change.
 const TIMES: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30 * 24 * 60 * 60);
 

@@ -11,11 +11,10 @@ use serde::Serialize;
 use crate::admin::access::{Access, AccessError, Caller, Peer, RefusalReason, authorize};
 use crate::admin::admin_state::AdminState;
 use crate::admin::api::{self, Call, Endpoint, EndpointPath, EndpointSearch, Run};
-use crate::admin::deadline::Deadline;
+use crate::admin::connection_slots::Deadline;
 use crate::admin::events::AdminBody;
 use crate::admin::guard;
 use crate::admin::reply::{Audit, Reply, method_not_allowed, problem, problem_with};
-use crate::admin::request::parameters;
 use tollgate_config::Management;
 
 /// Member of the problem of an unknown endpoint.
@@ -75,8 +74,7 @@ fn permitted<'c>(
         }
     };
     let query = head.uri.query().unwrap_or_default();
-    if let Some((name, _)) = parameters(query).next().filter(|_| endpoint.refuses_parameters(path)) {
-        let detail = format!("unknown query parameter `{name}`; this endpoint has none");
+    if let Some(detail) = endpoint.unknown_parameter(path, query) {
         return Err(problem(StatusCode::BAD_REQUEST, &detail).into());
     }
     let call = Call {

@@ -20,8 +20,7 @@ use tokio::sync::watch;
 
 use crate::admin::access::{Peer, RefusalReason};
 use crate::admin::admin_state::AdminState;
-use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots};
-use crate::admin::deadline::{Deadline, REQUEST_TIMEOUT};
+use crate::admin::connection_slots::{ConnectionSlot, ConnectionSlots, Deadline, REQUEST_TIMEOUT};
 use crate::admin::events;
 use crate::admin::respond::respond;
 use tollgate_proxy::server::stream::ClientStream;

@@ -60,8 +60,6 @@ struct TopKey<'t> {
 /// Error of a query.
 #[derive(Debug, Error)]
 enum TopError {
-    #[error("unknown query parameter `{0}`; use route, rule, verdict or limit")]
-    Parameter(String),
     #[error("unknown verdict `{0}`; use denied, observed, allowed or all")]
     Verdict(String),
     #[error("`limit` must be a number from 1 to {MAX_LIMIT}, got `{0}`")]
@@ -115,7 +113,7 @@ fn parse(query: &str) -> Result<(Query, &'static str), TopError> {
                 let limit = value.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
                 parsed.limit = limit.ok_or(TopError::Limit(value))?;
             }
-            _ => return Err(TopError::Parameter(name)),
+            _ => {}
         }
     }
     Ok((parsed, verdict))

@@ -25,7 +25,7 @@ use tollgate_proxy::upstream::balance::endpoint_origin;
 use tollgate_proxy::upstream::origin::Origin;
 use tollgate_proxy::upstream::pool::{ConnectError, Pool, PoolSettings};
 use tollgate_proxy::upstream::proxy::applies_to;
-use tollgate_transport::error_chain::error_chain;
+use tollgate_transport::error_chain;
 
 /// Time for all servers.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -5,12 +5,10 @@
 //! and Redis keys are therefore those of traffic, with the changes of the filters before. Nothing is counted, and no
 //! connection is opened.
 
-mod conditions;
 mod cors;
 pub mod model;
 mod recorder;
 mod request;
-mod rule;
 #[cfg(test)]
 mod tests;
 pub mod text;
@@ -27,11 +25,11 @@ use tollgate_filters::context::{LocalReply, RequestContext};
 use tollgate_filters::verify_api_key::KeyFetcher;
 use tollgate_limiter::plan::PlanSource;
 
-use self::conditions::DecidedConditions;
 use self::model::{Explanation, FilterTrace, ForwardedRequest, LocalResponse, MatchedRoute, SkippedRoute};
 use self::recorder::Recorder;
+use self::request::DecidedConditions;
 pub use self::request::{DryRunRequest, RequestError};
-pub use self::rule::describe;
+pub use self::text::describe;
 use tollgate_config::{Audience, Config, ForwardClientCert, Route, SecretValues};
 use tollgate_proxy::gateway::cors::reported_tls;
 use tollgate_proxy::gateway::sanitize::{SanitizeRules, sanitize};

@@ -21,7 +21,7 @@ use tollgate_limiter::verdict::{Outcome, RuleVerdict, Source, Verdict};
 use tower::service_fn;
 
 use crate::explain::model::{Bucket, CountedKey, ForwardedRequest, REQUEST_COUNTER};
-use crate::explain::rule::describe;
+use crate::explain::text::describe;
 use crate::explain::{KeysOf, PlansOf, by_name};
 use tollgate_config::{
     Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, Route, StoreKind, Target,

@@ -1,4 +1,4 @@
-//! Requests of dry runs.
+//! Requests of dry runs, and the conditions of rules that hold for one.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -6,7 +6,13 @@ use http::header::HOST;
 use http::request::Parts;
 use http::{HeaderValue, Request};
 use thiserror::Error;
+
+use crate::explain::DryRunSettings;
+use crate::explain::model::SkippedRule;
+use tollgate_config::{Filter, Route};
 use tollgate_proxy::http::client_certificate::CertifiedClient;
+use tollgate_proxy::upstream::balance::policy::hash;
+use tollgate_routing::{RequestView, Undecided};
 
 /// Request of a dry run.
 #[derive(Debug)]
@@ -60,20 +66,47 @@ impl DryRunRequest {
 }
 
 /// Returns the draw of a request for `Weight` predicates: the same for the same request, so that two configurations can
-/// be compared (FNV-1a, then the last steps of SplitMix64).
+/// be compared.
 fn draw(method: &str, url: &str, fields: &[String]) -> u64 {
     let parts = [method, url].into_iter().chain(fields.iter().map(String::as_str));
-    let bytes = parts.flat_map(|part| part.bytes().chain([0]));
-    let hash = bytes
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ mixed >> 31
+    hash(&parts.flat_map(|part| part.bytes().chain([0])).collect::<Vec<u8>>())
+}
+
+/// Conditions of the rules of a route, decided for one request.
+pub(super) struct DecidedConditions {
+    /// A bit for each condition that holds.
+    pub(super) bits: u64,
+    /// The rules of each filter that do not apply.
+    pub(super) skipped: Vec<Vec<SkippedRule>>,
+}
+
+impl DecidedConditions {
+    /// Decides the conditions of `route` for `request`.
+    pub(super) fn of(
+        route: &Route,
+        request: &RequestView<'_>,
+        settings: DryRunSettings<'_>,
+    ) -> Result<Self, Undecided> {
+        let bits = route.conditions().decide(request)?;
+        let mut limiters = route.rate_limiters();
+        let skipped = route.filters.iter().map(|filter| match filter {
+            Filter::RequestRateLimiter(_) => {
+                let rules = limiters.next().into_iter().flat_map(|naming| naming.all());
+                let skipped = rules.filter_map(|rule| {
+                    let (predicate, seen) = rule.limit.when.as_ref()?.mismatch(request, settings.audience)?;
+                    let (predicate, plan) = (settings.secrets.mask(predicate), rule.plan.map(str::to_owned));
+                    Some(SkippedRule { rule: rule.label.to_string(), plan, predicate, seen })
+                });
+                skipped.collect()
+            }
+            _ => Vec::new(),
+        });
+        Ok(Self { bits, skipped: skipped.collect() })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]

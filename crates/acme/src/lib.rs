@@ -3,7 +3,6 @@
 //! One task of the main thread does one order after the other. Certificates are files in a folder (`storage`); handshakes get
 //! a new one by [`ServerTls::read_certificates_again`], so that neither a listener nor a connection is touched.
 
-mod http_client;
 mod order;
 mod storage;
 
@@ -15,7 +14,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tollgate_config::{Acme, Config, ServerTls};
 use tollgate_transport::certificate::Validity;
-use tollgate_transport::error_chain::error_chain;
+use tollgate_transport::error_chain;
 use tollgate_transport::executor::OwnedTask;
 
 use crate::order::{OrderError, obtain};

@@ -1,22 +1,28 @@
-//! One order: account, challenge, certificate (RFC 8555 §7).
+//! One order: account, challenge, certificate (RFC 8555 §7), over the small HTTP client.
 
+use std::future::Future;
 use std::io;
+use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http::Request;
+use http::header::USER_AGENT;
+use http_body_util::{BodyExt, Full};
 use instant_acme::{
-    Account, AuthorizationHandle, AuthorizationStatus, ChallengeType, Error, Identifier, NewAccount, NewOrder, Order,
-    OrderStatus, Problem, RetryPolicy,
+    Account, AuthorizationHandle, AuthorizationStatus, BodyWrapper, BytesResponse, ChallengeType, Error, HttpClient,
+    Identifier, NewAccount, NewOrder, Order, OrderStatus, Problem, RetryPolicy,
 };
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 use thiserror::Error as ThisError;
+
+use crate::storage;
 use tollgate_config::{Acme, ChallengeAnswer};
 use tollgate_transport::certificate::Validity;
-
-use crate::http_client::Client;
-use crate::storage;
+use tollgate_transport::small_client::{Bounds, exchange, system_tls};
 
 /// Time for the server to verify the name, and to issue the certificate.
 const POLL: RetryPolicy = RetryPolicy::new().initial_delay(Duration::from_millis(250)).timeout(Duration::from_secs(90));
@@ -191,4 +197,30 @@ async fn not_verified(order: &mut Order, of_order: Option<Problem>) -> OrderErro
     let detail = Some("the ACME server could not verify the name".to_owned());
     let unknown = Problem { r#type: None, detail, status: None, subproblems: Vec::new() };
     OrderError::NotVerified(of_order.unwrap_or(unknown))
+}
+
+/// Bounds of a response: the largest ones are chains of certificates.
+const BOUNDS: Bounds = Bounds { timeout: Duration::from_secs(30), max_bytes: 1 << 20 };
+
+/// Client of instant-acme that keeps no connection and trusts the CA certificates of the system.
+pub(crate) struct Client;
+
+impl HttpClient for Client {
+    fn request(
+        &self,
+        request: Request<BodyWrapper<Bytes>>,
+    ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
+        Box::pin(async move {
+            let (head, body) = request.into_parts();
+            let body = body.collect().await.map_or_else(|never| match never {}, |body| body.to_bytes());
+            let mut builder = Request::builder().method(head.method);
+            for (name, value) in head.headers.iter().filter(|(name, _)| **name != USER_AGENT) {
+                builder = builder.header(name, value);
+            }
+            match exchange(&head.uri, builder, body, system_tls, BOUNDS).await {
+                Ok(response) => Ok(BytesResponse::from(response.map(Full::new))),
+                Err(error) => Err(Error::Other(error.into())),
+            }
+        })
+    }
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use thiserror::Error;
 
-use crate::ignored::IgnoredInstances;
+use crate::status::IgnoredInstances;
 use tollgate_config::{EndpointAddress, Scheme};
 
 /// Maximum number of entries of metadata that are kept.

@@ -15,11 +15,9 @@ pub mod dns;
 mod eureka;
 #[cfg(test)]
 mod fixtures;
-mod ignored;
 mod instance;
 mod kubernetes;
 mod lines;
-mod metadata;
 mod nacos;
 mod names;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -28,7 +26,6 @@ mod registration;
 mod registries;
 mod service;
 mod status;
-mod subscribers;
 
 use std::any::Any;
 use std::fmt;

@@ -1,7 +1,6 @@
 //! Readers of the responses of all registries, by the first byte of an input: the fuzz target `registry_reply`.
 
-use crate::eureka::read::Applications;
-use crate::eureka::table::EurekaTable;
+use crate::eureka::applications::{Applications, EurekaTable};
 use crate::{Instance, consul, kubernetes, nacos};
 use tollgate_config::{Kubernetes, RegistryServer, Scheme, Tls};
 

@@ -7,7 +7,6 @@
 //! configuration together [`MAX_ROUNDS_TOGETHER`](tollgate_bounded_file::MAX_ROUNDS_TOGETHER).
 
 mod aws_lc;
-mod ber;
 mod der;
 mod pfx;
 
@@ -129,7 +128,7 @@ fn open(store: &[u8], password: &str, alias: Option<&str>) -> Result<Contents, K
     }
     // PKCS#12 terminates passwords with a NUL character, so no password contains one.
     let password = CString::new(password).map_err(|_| KeyStoreError::WrongPassword)?;
-    let der = ber::to_der(store).ok_or(KeyStoreError::NotPkcs12)?;
+    let der = der::to_der(store).ok_or(KeyStoreError::NotPkcs12)?;
     // `None` for a store of another form, such as a signed one, which AWS-LC names.
     let pfx = Pfx::parse(&der);
     let rounds = pfx.as_ref().map_or_else(|| pfx::rounds(&der), Pfx::rounds);

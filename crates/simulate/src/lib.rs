@@ -5,7 +5,6 @@
 //! the rules would have done. Memory grows with the keys in the log, not with its lines. [`suggest`] measures the same
 //! requests for `tollgate suggest`.
 
-mod compare;
 mod context;
 pub mod gate;
 pub mod html;
@@ -21,4 +20,3 @@ pub mod run;
 mod statistics;
 pub mod suggest;
 mod text;
-mod treatment;

@@ -10,7 +10,6 @@ use http::request::Parts;
 use tollgate_filters::context::RequestContext;
 use tollgate_filters::request_rate_limiter::VerdictKind;
 
-use crate::compare::{Finished, Refusal};
 use crate::context::{LogContext, RunningRequest};
 use crate::input::{LogEntry, LogTime, LoggedVerdict, Slot};
 use crate::keys::NeededKey;
@@ -19,6 +18,7 @@ use crate::log_facts::LogFacts;
 use crate::log_route::{LogRoute, RouteMatch, find_route};
 use crate::report::{Note, Outcome, Reproduced, RouteOutcome};
 use crate::routes::RouteBuilder;
+use crate::run::{Finished, Refusal};
 use crate::statistics::RouteCounts;
 use crate::suggest::Measurement;
 use tollgate_config::Config;

@@ -1,11 +1,13 @@
-//! A whole replay: logs, one or two configurations, and the report.
+//! A whole replay: logs, one or two configurations, the comparison of their verdicts, and the report.
 
-use crate::compare::{Comparing, Finished};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
 use crate::gate::{Gate, Share};
-use crate::input::{InputStats, Inputs, LogEntry, LogTime, Map, Ordered, Slot};
+use crate::input::{InputStats, Inputs, LogEntry, LogTime, Ordered, Slot};
 use crate::log_facts::{LogFacts, may_read_header};
 use crate::replay::{Replay, ReplayTimes};
-use crate::report::{Outcome, Report, time};
+use crate::report::{Comparison, Outcome, Report, RuleComparison, time};
 use crate::suggest::{Measurement, Suggestions};
 use tollgate_config::Config;
 
@@ -22,11 +24,9 @@ pub struct Progress {
 }
 
 /// Logs and the speed at which they are replayed.
-pub struct Log<'l> {
+pub struct Log {
     /// The logs.
     pub inputs: Inputs,
-    /// Names of their fields.
-    pub map: &'l Map,
     /// Factor of the rate of requests.
     pub rate: f64,
 }
@@ -44,7 +44,7 @@ struct Replayed {
 /// `gates`.
 pub fn simulate(
     configurations: &[(&str, &Config)],
-    log: Log<'_>,
+    log: Log,
     gates: &[Gate],
     on_progress: impl FnMut(Progress),
 ) -> Report {
@@ -66,7 +66,7 @@ pub fn simulate(
 pub fn suggest(
     config: &Config,
     by_logged_route: bool,
-    log: Log<'_>,
+    log: Log,
     shares: &[Share],
     on_progress: impl FnMut(Progress),
 ) -> Suggestions {
@@ -83,11 +83,11 @@ pub fn suggest(
 /// Replays `log` through `configurations`. Their requests are measured if `measure` says so.
 fn replay(
     configurations: &[(&str, &Config)],
-    Log { mut inputs, map, rate }: Log<'_>,
+    Log { mut inputs, rate }: Log,
     measure: impl Fn(&Config) -> Option<Measurement>,
     mut on_progress: impl FnMut(Progress),
 ) -> Replayed {
-    let mut log_facts = LogFacts::of(map, inputs.is_json());
+    let mut log_facts = LogFacts::of(&inputs.map, inputs.is_json());
     log_facts.hashes_keys =
         log_facts.is_tollgate_log && configurations.iter().any(|(_, config)| config.management.key_hashing.is_some());
     let prepared = configurations.iter().map(|(file, config)| {
@@ -154,4 +154,59 @@ fn scaled<'t>(
     decided.clear();
     decided.extend(entry.decided.iter().copied().map(scale));
     ReplayTimes { horizon: next.map_or(LogTime::MAX, scale), now: scale(entry.at()), decided }
+}
+
+/// Route and rule that refused a request.
+pub(super) type Refusal = (Arc<str>, Arc<str>);
+
+/// Finished requests by number, with the rule that refused them.
+pub(super) type Finished = Vec<(u64, Option<Refusal>)>;
+
+/// Comparison of the verdicts of two configurations.
+#[derive(Default)]
+struct Comparing {
+    /// Requests that only the first or the second configuration has finished.
+    unmatched: [HashMap<u64, Option<Refusal>>; 2],
+    totals: Comparison,
+    /// Newly denied and newly allowed requests by rule.
+    rules: BTreeMap<Refusal, (u64, u64)>,
+}
+
+impl Comparing {
+    /// Counts the requests that both configurations have finished. Others wait. A single configuration is not compared.
+    pub(super) fn add(&mut self, finished: &mut [Finished]) {
+        let [first, second] = finished else { return finished.iter_mut().for_each(Vec::clear) };
+        let Self { unmatched: [first_left, second_left], totals, rules } = self;
+        let mut count = |first: Option<Refusal>, second: Option<Refusal>| match (first, second) {
+            (Some(rule), None) => {
+                totals.newly_denied += 1;
+                rules.entry(rule).or_default().0 += 1;
+            }
+            (None, Some(rule)) => {
+                totals.newly_allowed += 1;
+                rules.entry(rule).or_default().1 += 1;
+            }
+            (Some(_), Some(_)) => totals.denied_by_both += 1,
+            (None, None) => totals.allowed_by_both += 1,
+        };
+        first_left.extend(first.drain(..));
+        second_left.extend(second.drain(..));
+        let both: Vec<u64> = second_left.keys().filter(|number| first_left.contains_key(number)).copied().collect();
+        for number in both {
+            if let (Some(first), Some(second)) = (first_left.remove(&number), second_left.remove(&number)) {
+                count(first, second);
+            }
+        }
+    }
+
+    /// Returns the result.
+    pub(super) fn finish(self) -> Comparison {
+        let rule = |((route, rule), (newly_denied, newly_allowed)): (Refusal, (u64, u64))| RuleComparison {
+            route: route.to_string(),
+            rule: rule.to_string(),
+            newly_denied,
+            newly_allowed,
+        };
+        Comparison { rules: self.rules.into_iter().map(rule).collect(), ..self.totals }
+    }
 }

@@ -9,8 +9,6 @@ pub mod key_display;
 pub mod log_writer;
 pub mod logs;
 pub mod otlp;
-pub mod propagation;
-pub mod reloads;
 pub mod series;
 pub mod top_keys;
 pub mod trace_context;

@@ -1,7 +1,10 @@
-//! Trace context of W3C: the field `traceparent`.
+//! Trace contexts in header fields: `traceparent` of W3C, read and written here, and the formats of Zipkin (`b3`).
 
 use http::header::HeaderValue;
 use http::{HeaderMap, HeaderName};
+
+use crate::b3;
+use tollgate_config::TraceFormat;
 
 /// Field with the context of the calling span.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -108,6 +111,52 @@ fn write_hex(text: &mut [u8], mut number: u128) {
     for byte in text.iter_mut().rev() {
         *byte = b"0123456789abcdef"[(number & 0xF) as usize];
         number >>= 4;
+    }
+}
+
+/// Fields of the trace context of W3C.
+static W3C_FIELDS: [HeaderName; 2] = [TRACEPARENT, TRACESTATE];
+
+/// Reads the context of the caller in `format`. Missing, repeated and invalid fields are no context.
+#[must_use]
+pub fn read(format: TraceFormat, headers: &HeaderMap) -> Option<CallerContext> {
+    match format {
+        TraceFormat::W3c => {
+            let TraceContext { trace_id, span_id, is_sampled, is_random } = TraceContext::of(headers)?;
+            Some(CallerContext { ids: Some((trace_id, span_id)), is_sampled: Some(is_sampled), is_random })
+        }
+        TraceFormat::B3 => b3::single(headers),
+        TraceFormat::B3Multi => b3::several(headers),
+    }
+}
+
+/// Writes `context` in each of `formats`.
+pub fn write(formats: &[TraceFormat], context: &TraceContext, headers: &mut HeaderMap) {
+    for format in formats {
+        match format {
+            TraceFormat::W3c => drop(headers.insert(TRACEPARENT, context.header())),
+            TraceFormat::B3 => b3::write_single(headers, context),
+            TraceFormat::B3Multi => b3::write_several(headers, context),
+        }
+    }
+}
+
+/// Removes the fields of `format`.
+pub fn remove(format: TraceFormat, headers: &mut HeaderMap) {
+    fields(format).iter().for_each(|name| drop(headers.remove(name)));
+}
+
+/// Returns true if `headers` have a field of one of `formats`.
+#[must_use]
+pub fn is_in(headers: &HeaderMap, formats: &[TraceFormat]) -> bool {
+    formats.iter().any(|format| fields(*format).iter().any(|name| headers.contains_key(name)))
+}
+
+fn fields(format: TraceFormat) -> &'static [HeaderName] {
+    match format {
+        TraceFormat::W3c => &W3C_FIELDS,
+        TraceFormat::B3 => &b3::FIELD,
+        TraceFormat::B3Multi => &b3::FIELDS,
     }
 }
 

@@ -26,7 +26,6 @@ pub(super) struct Description {
 }
 
 const JSON: &str = "application/json";
-pub(super) const UNKNOWN_PARAMETER: &str = "Unknown query parameter";
 pub(super) const SLOW_BODY: (u16, &str) = (408, "The body did not arrive in time");
 
 impl Description {

@@ -9,10 +9,11 @@ use hyper::body::Incoming;
 use crate::admin::access::{Access, Caller};
 use crate::admin::admin_state::AdminState;
 use crate::admin::api::description::Description;
-use crate::admin::deadline::Deadline;
+use crate::admin::connection_slots::Deadline;
 use crate::admin::events::AdminBody;
 use crate::admin::limits::Place;
 use crate::admin::reply::Reply;
+use crate::admin::request::parameters;
 use tollgate_config::Actuator;
 
 /// Endpoint: a method on one or more paths.
@@ -102,10 +103,22 @@ macro_rules! endpoints {
 pub(super) use endpoints;
 
 impl Endpoint {
-    /// Returns true if the endpoint refuses every query parameter at `path`. Other endpoints either read parameters and check
-    /// them themselves, or serve probes, scrapes and Spring's clients, which may send any.
-    pub(in crate::admin) fn refuses_parameters(&self, path: EndpointPath) -> bool {
-        path.0 == Base::Root && path.1.starts_with("/api/") && self.description.query.is_empty()
+    /// Returns true if the endpoint refuses unknown query parameters at `path`. Probes, scrapes and Spring's clients may send any.
+    pub(super) fn refuses_parameters(path: EndpointPath) -> bool {
+        path.0 == Base::Root && path.1.starts_with("/api/")
+    }
+
+    /// Returns the error of the first parameter of `query` that the endpoint refuses.
+    pub(in crate::admin) fn unknown_parameter(&self, path: EndpointPath, query: &str) -> Option<String> {
+        let names: Vec<_> = self.description.query.iter().map(|(name, ..)| *name).collect();
+        let mut unknown = parameters(query).filter(|(name, _)| !names.contains(&name.as_str()));
+        let (name, _) = unknown.next().filter(|_| Self::refuses_parameters(path))?;
+        let advice = match names.as_slice() {
+            [] => "this endpoint has none".to_owned(),
+            [one] => format!("use {one}"),
+            [others @ .., last] => format!("use {} or {last}", others.join(", ")),
+        };
+        Some(format!("unknown query parameter `{name}`; {advice}"))
     }
 
     /// Returns false for a change of Spring's that the configuration forbids.

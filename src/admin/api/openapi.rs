@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::admin::access::Access;
-use crate::admin::api::description::{UNKNOWN_PARAMETER, of_reply};
+use crate::admin::api::description::of_reply;
 use crate::admin::api::endpoint::{Base, Call, Endpoint, EndpointPath, template};
 use crate::admin::reply::{self, PROBLEM, Problem, Reply};
 use tollgate_config::Management;
@@ -126,8 +126,8 @@ fn responses(endpoint: &Endpoint, path: EndpointPath, is_open: bool) -> Map<Stri
     let access =
         [(401, "A token is missing or unknown"), (403, "Another role, a foreign `Host`, or a page of another origin")];
     let access = access.into_iter().filter(|(status, _)| !is_open || *status == 403);
-    let refused = endpoint.refuses_parameters(path) && !description.further.iter().any(|(status, _)| *status == 400);
-    let query = refused.then_some((400, UNKNOWN_PARAMETER));
+    let refused = Endpoint::refuses_parameters(path) && !description.further.iter().any(|(status, _)| *status == 400);
+    let query = refused.then_some((400, "Unknown query parameter"));
     for (status, meaning) in description.further.iter().copied().chain(query).chain(access) {
         let is_health = status == 503 && endpoint.access == Access::Open;
         let content = match is_health {

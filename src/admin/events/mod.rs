@@ -31,7 +31,7 @@ use self::snapshot::Snapshot;
 use self::viewers::{History, MAX_VIEWERS, ViewerSlot};
 use crate::admin::access::port_needs_identity;
 use crate::admin::admin_state::AdminState;
-use crate::admin::deadline::Deadline;
+use crate::admin::connection_slots::Deadline;
 use crate::admin::guard::{GuardError, check_change};
 use crate::admin::reply::{Reply, problem, reply};
 use tollgate_config::Config;

@@ -24,10 +24,6 @@ pub(in crate::admin) enum LimitsError {
     SeveralRules(String),
     #[error("these rules count the keys of different resolvers: name one with \"rule\" (and \"plan\"): {0}")]
     SeveralResolvers(String),
-    #[error("unknown query parameter `{0}`; use rule or plan")]
-    BadQuery(String),
-    #[error("unknown query parameter `{0}`; use route")]
-    BadListQuery(String),
     #[error("the path must be /api/limits/ROUTE/KEY, each percent-encoded")]
     BadPath,
     #[error(transparent)]
@@ -88,8 +84,6 @@ impl LimitsError {
             Self::NoRoute { .. } | Self::NoRules(_) | Self::NoRule { .. } | Self::NoOverride => StatusCode::NOT_FOUND,
             Self::AmbiguousOverride | Self::Override(OverrideError::TooMany) => StatusCode::CONFLICT,
             Self::BadPath
-            | Self::BadQuery(_)
-            | Self::BadListQuery(_)
             | Self::BadOverride(_)
             | Self::SeveralRules(_)
             | Self::SeveralOverrides(_)

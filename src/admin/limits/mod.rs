@@ -26,7 +26,7 @@ use self::reply::{Budget, ChangedLimit, EffectReply, LimitReply, RuleReply, enfo
 use self::selection::{KeyPlan, Selector, key_plan, only, rules, select, select_for};
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, audited, audited_each, json, whole_millis};
-use crate::admin::request::{MAX_BYTES, parameters, read_body};
+use crate::admin::request::{MAX_BYTES, parameter, read_body};
 use tollgate_config::{Config, NamedLimit, Route};
 use tollgate_telemetry::key_display;
 
@@ -47,7 +47,7 @@ impl<'c> Place<'c> {
     /// Returns the route, and the names of the query.
     fn route<'r>(&self, config: &'r Config) -> Result<(&'r Route, Selector), LimitsError> {
         let id = self.id()?;
-        let selector = selector(self.query)?;
+        let selector = selector(self.query);
         let route = config.routes.iter().find(|route| *route.id == *id);
         Ok((route.ok_or_else(|| LimitsError::no_route(id, config))?, selector))
     }
@@ -56,13 +56,7 @@ impl<'c> Place<'c> {
 /// Lists every rule of every route, or of the one that `route=ID` names.
 pub(super) fn list(query: &str, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = state.config.load();
-    let mut id = None;
-    for (name, value) in parameters(query) {
-        match name.as_str() {
-            "route" => id = Some(value).filter(|id| !id.is_empty()),
-            _ => return Err(LimitsError::BadListQuery(name)),
-        }
-    }
+    let id = parameter(query, "route");
     let is_listed = |route: &&Route| id.as_ref().is_none_or(|id| *route.id == **id);
     let mut routes = config.routes.iter().filter(is_listed).peekable();
     if let (Some(id), None) = (&id, routes.peek()) {
@@ -103,7 +97,7 @@ pub(super) async fn reset(place: Place<'_>, state: &AdminState) -> Result<Reply,
 pub(super) async fn read_many(place: Place<'_>, body: Incoming, state: &AdminState) -> Result<Reply, LimitsError> {
     let config = state.config.load_full();
     place.id()?;
-    let selector = selector(place.query)?;
+    let selector = selector(place.query);
     let mut batch: Batch = read_body(body, Batch::MAX_BYTES, Batch::EXPECTED).await?;
     batch.check()?;
     let selector = selector.or(batch.rule.take(), batch.plan.take());
@@ -114,7 +108,7 @@ pub(super) async fn read_many(place: Place<'_>, body: Incoming, state: &AdminSta
 }
 
 /// Reads the names of a query: `rule=NAME&plan=NAME`.
-fn selector(query: &str) -> Result<Selector, LimitsError> {
+fn selector(query: &str) -> Selector {
     let mut selector = Selector::default();
     for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
@@ -122,10 +116,10 @@ fn selector(query: &str) -> Result<Selector, LimitsError> {
         match name {
             "rule" => selector.rule = Some(value),
             "plan" => selector.plan = Some(value),
-            other => return Err(LimitsError::BadQuery(other.to_owned())),
+            _ => {}
         }
     }
-    Ok(selector)
+    selector
 }
 
 /// Key of a call, and the rules that count it.

@@ -62,7 +62,7 @@ fn checked<'c>(place: &Place<'c>) -> Result<(&'c str, Selector), LimitsError> {
     if place.key.is_some_and(|key| key.len() > MAX_KEY_BYTES) {
         return Err(LimitsError::BadOverride(format!("a key of at most {MAX_KEY_BYTES} bytes can be overridden")));
     }
-    Ok((id, selector(place.query)?))
+    Ok((id, selector(place.query)))
 }
 
 /// Sets an override by `caller`.

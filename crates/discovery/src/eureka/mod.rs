@@ -3,8 +3,7 @@
 //! After each change, the counts of instances by status are compared with those of the server (`apps__hashcode`). If they
 //! differ, the whole registry is fetched again. After a failure, the next server is used.
 
-pub(super) mod read;
-pub(super) mod table;
+pub(super) mod applications;
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -15,14 +14,12 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::{Instant, sleep};
 
-use self::read::Applications;
-use self::table::EurekaTable;
+use self::applications::{Applications, EurekaTable};
 use crate::Registry;
 use crate::client::{Call, HttpClient, RegistryError, retry_after};
 use crate::names::NamesSink;
-use crate::service::InstanceSink;
+use crate::service::{InstanceSink, Subscribers};
 use crate::status::RegistryStatus;
-use crate::subscribers::Subscribers;
 use tollgate_transport::executor::OwnedTask;
 
 /// Maximum time since the last response for which fetching the changes is sufficient. A server keeps changes for three

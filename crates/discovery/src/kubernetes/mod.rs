@@ -23,9 +23,8 @@ use self::table::SliceTable;
 use crate::Registry;
 use crate::client::{Call, ClientError, HttpClient, RegistryError, encoded, retry_after};
 use crate::names::NamesSink;
-use crate::service::InstanceSink;
+use crate::service::{InstanceSink, Subscribers};
 use crate::status::RegistryStatus;
-use crate::subscribers::Subscribers;
 use tollgate_config::Kubernetes;
 use tollgate_transport::executor::OwnedTask;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::ignored::IgnoredInstances;
 use crate::instance::{Instance, ReadError, Unusable};
+use crate::status::IgnoredInstances;
 use tollgate_config::Kubernetes;
 
 /// Label with the name of a slice's service.

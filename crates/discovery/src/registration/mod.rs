@@ -2,9 +2,7 @@
 //! registry that has lost it gets it again, and it is removed before the gateway drains.
 
 mod address;
-mod consul;
-mod eureka;
-mod nacos;
+mod requests;
 
 use std::cell::{Cell, OnceCell};
 use std::io;
@@ -21,7 +19,7 @@ use crate::client::{Call, ClientError, HttpClient, RegistryError, Reply, retry_a
 use crate::consul::token;
 use crate::nacos::NacosClient;
 use tollgate_config::{RegisteredInstance, Registration, Registry, RegistryServer};
-use tollgate_transport::error_chain::error_chain;
+use tollgate_transport::error_chain;
 use tollgate_transport::executor::OwnedTask;
 
 /// Timeout of a request to a registry.
@@ -126,13 +124,13 @@ impl Running {
             Registry::Consul(consul) => {
                 let clients = vec![HttpClient::new(&consul.server, &consul.tls)];
                 let (current, headers) = (Cell::new(0), token(consul));
-                let registrar = HttpRegistrar { clients, current, headers, request: consul::request };
+                let registrar = HttpRegistrar { clients, current, headers, request: requests::consul };
                 (Registrar::Consul(registrar), vec![consul.server.clone()])
             }
             Registry::Eureka(eureka) => {
                 let clients = eureka.servers.iter().map(|server| HttpClient::new(server, &eureka.tls)).collect();
                 let headers = vec![(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-                let registrar = HttpRegistrar { clients, current: Cell::new(0), headers, request: eureka::request };
+                let registrar = HttpRegistrar { clients, current: Cell::new(0), headers, request: requests::eureka };
                 (Registrar::Eureka(registrar), eureka.servers.clone())
             }
             Registry::Nacos(nacos) => (Registrar::Nacos(Box::new(NacosClient::new(nacos))), nacos.servers.clone()),
@@ -245,7 +243,7 @@ impl Registrar {
                 reply => reply?,
             },
             Self::Eureka(eureka) => eureka.send(entry, step).await?,
-            Self::Nacos(client) => nacos::send(client, entry, step).await?,
+            Self::Nacos(client) => requests::nacos(client, entry, step).await?,
         };
         match reply.status {
             StatusCode::NOT_FOUND if step != Step::Register => Ok(false),

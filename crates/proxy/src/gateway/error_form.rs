@@ -7,7 +7,7 @@ use tollgate_filters::refusal::WantsRefusal;
 
 use crate::gateway::Generation;
 use crate::gateway::cors::client_used_tls;
-use crate::gateway::own_fields::OwnFields;
+use crate::gateway::proxy_status::OwnFields;
 use crate::gateway::rpc::RpcCaller;
 use crate::gateway::sanitize::HeaderSummary;
 use crate::http::handler::ConnectionInfo;

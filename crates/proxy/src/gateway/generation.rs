@@ -21,7 +21,7 @@ use tower::service_fn;
 
 use crate::gateway::cors::{PolicyTable, client_used_tls};
 use crate::gateway::declare::declare;
-use crate::gateway::own_fields::OwnFields;
+use crate::gateway::proxy_status::OwnFields;
 use crate::gateway::route::{Route, RouteStack};
 use crate::gateway::sanitize::SanitizeRules;
 use crate::gateway::worker_state::WorkerState;

@@ -14,10 +14,9 @@ use tower::service_fn;
 use tower::util::{MapRequest, MapResponse};
 
 use crate::gateway::layer_context::LayerContext;
-use crate::gateway::recorded_store::recorded;
+use crate::gateway::observed_stores::{Traced, recorded};
 use crate::gateway::respond::forward_failed;
 use crate::gateway::stack::Position;
-use crate::gateway::traced_store::Traced;
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::service::SharedService;

@@ -12,9 +12,8 @@ mod generation;
 pub mod layer_context;
 pub mod limiter;
 mod log_line;
-mod own_fields;
+mod observed_stores;
 mod proxy_status;
-mod recorded_store;
 mod reroute;
 mod resilience;
 pub mod respond;
@@ -23,7 +22,6 @@ mod route;
 mod rpc;
 pub mod sanitize;
 pub mod stack;
-mod traced_store;
 mod worker_state;
 
 use std::cell::RefCell;

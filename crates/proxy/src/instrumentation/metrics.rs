@@ -11,7 +11,7 @@ use prometheus_client::encoding::MetricEncoder;
 use crate::http::facts::LimiterLabels;
 use crate::http::fields::STANDARD_METHODS;
 use crate::instrumentation::concurrency::ConcurrencyMetrics;
-use crate::instrumentation::filters::RetryMetrics;
+use crate::instrumentation::state_metrics::RetryMetrics;
 use crate::instrumentation::verdicts::LimiterMetrics;
 use crate::upstream::times::UpstreamTimes;
 use tollgate_telemetry::encode::time_histogram;

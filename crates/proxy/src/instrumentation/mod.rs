@@ -5,11 +5,10 @@
 
 pub mod access_log;
 pub mod concurrency;
-pub mod connections;
-pub mod filters;
 pub mod metrics;
 pub mod record;
 pub mod requests;
+pub mod state_metrics;
 pub mod totals;
 pub mod traces;
 pub mod upstreams;

@@ -18,7 +18,7 @@ use tollgate_bounded_file::MAX_KEY_SET_BYTES;
 use tollgate_filters::jwt::{KeySet, KeySetError};
 
 use tollgate_config::{Jwt, KeySource};
-use tollgate_transport::error_chain::error_chain;
+use tollgate_transport::error_chain;
 use tollgate_transport::executor::spawn_boxed;
 use tollgate_transport::small_client::{Bounds, CallError, call, system_tls};
 

@@ -13,7 +13,6 @@ pub mod clock;
 pub mod filters;
 #[cfg(feature = "jwt")]
 pub mod jwks;
-pub mod metering;
 pub mod overrides;
 pub mod redis_monitor;
 pub mod redis_servers;

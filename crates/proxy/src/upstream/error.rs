@@ -10,7 +10,7 @@ use crate::http::body::BodyError;
 use crate::http::failure::Failure;
 use crate::upstream::pool::ConnectError;
 use crate::upstream::pool::http1::Http1Error;
-use tollgate_transport::error_chain::{causes, error_chain};
+use tollgate_transport::{causes, error_chain};
 
 /// Error of a request that got no response from its upstream.
 #[derive(Debug, Error)]

@@ -6,10 +6,9 @@ use std::net::IpAddr;
 use bytes::BytesMut;
 use http::Method;
 
-use super::field_counts::FieldCounts;
+use super::field_names::{FieldCounts, FieldNames};
 use super::log_entry::{LogEntry, LogTime, LoggedVerdict, Span};
 use super::map::Slot;
-use super::names::FieldNames;
 use super::time::{self, Clock};
 
 /// Upper bound of times in microseconds since 1970, in the year 2255. Sums with windows and periods stay in range.

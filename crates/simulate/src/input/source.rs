@@ -10,7 +10,7 @@ use flate2::bufread::MultiGzDecoder;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::field_counts::{FieldCounts, LackingField};
+use super::field_names::{FieldCounts, LackingField};
 use super::fields::Fields;
 use super::lines::{Line, Lines, MAX_LINE_BYTES};
 use super::log_entry::LogEntry;
@@ -82,7 +82,7 @@ pub struct BrokenLine {
 /// Logs, read so that the one furthest behind in time comes next.
 pub struct Inputs {
     sources: Vec<Source>,
-    map: Map,
+    pub(crate) map: Map,
     /// Lines that were read.
     pub stats: InputStats,
     read_bytes: Rc<Cell<u64>>,

@@ -1,9 +1,11 @@
 //! Times in logs.
 
+use jiff::Timestamp;
+
 /// Reader of times. Lines of one second share all but the fraction of it.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// Date and time of day of the latest time with `Z`.
+    /// Text of the latest second.
     second: String,
     /// Microseconds since 1970 at its start.
     start_us: u64,
@@ -11,34 +13,49 @@ pub(super) struct Clock {
 
 /// Length of `2026-11-22T10:00:00`.
 const SECOND: usize = 19;
+/// Format of Apache and nginx: `22/Nov/2026:10:00:00 +0000`.
+const COMMON: &str = "%d/%b/%Y:%H:%M:%S %z";
 
 impl Clock {
-    /// Parses a time as text: RFC 3339, the format of Apache and nginx (`22/Nov/2026:10:00:00 +0000`), or a number.
-    /// Returns microseconds since 1970.
+    /// Parses a time as text: RFC 3339, the format of Apache and nginx, which may lack the zone, or a number. Returns
+    /// microseconds since 1970.
     pub(super) fn parse(&mut self, text: &str) -> Option<u64> {
-        self.rfc3339_utc(text).or_else(|| common(text)).or_else(|| match text.parse() {
+        self.rfc3339_utc(text).or_else(|| self.common(text)).or_else(|| match text.parse() {
             Ok(number) => from_number(number),
-            Err(_) => u64::try_from(text.parse::<jiff::Timestamp>().ok()?.as_microsecond()).ok(),
+            Err(_) => microseconds(text.parse().ok()?),
         })
     }
 
     /// Parses RFC 3339 with `Z`, at a fraction of the cost of other forms.
     fn rfc3339_utc(&mut self, text: &str) -> Option<u64> {
         let (second, rest) = text.split_at_checked(SECOND)?;
-        let fraction_us = match rest.strip_suffix('Z')? {
-            "" => 0,
-            fraction => {
-                let shown = fraction.strip_prefix('.')?;
-                let shown = shown.get(..6).unwrap_or(shown);
-                digits(shown)? * 10_u64.pow(6 - u32::try_from(shown.len()).ok()?)
-            }
-        };
-        if second != self.second {
-            self.start_us = second_us(second)?;
-            second.clone_into(&mut self.second);
-        }
-        Some(self.start_us + fraction_us)
+        let fraction = rest.strip_suffix('Z')?;
+        let start_us = self.start_us(second, || format!("{second}Z").parse().ok())?;
+        let Some(digits) = fraction.strip_prefix('.') else { return fraction.is_empty().then_some(start_us) };
+        let digits = digits.get(..6).unwrap_or(digits);
+        let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let count = u32::try_from(digits.len()).ok().filter(|_| is_number)?;
+        Some(start_us + digits.parse::<u64>().ok()? * 10_u64.pow(6 - count))
     }
+
+    fn common(&mut self, text: &str) -> Option<u64> {
+        let parse = |text: &str| Timestamp::strptime(COMMON, text);
+        let read = || parse(text).or_else(|_| parse(&format!("{text} +0000"))).ok();
+        text.contains('/').then(|| self.start_us(text, read))?
+    }
+
+    /// Returns the start of a second, which is read if the latest one has another `text`.
+    fn start_us(&mut self, text: &str, read: impl FnOnce() -> Option<Timestamp>) -> Option<u64> {
+        if text != self.second {
+            self.start_us = microseconds(read()?)?;
+            text.clone_into(&mut self.second);
+        }
+        Some(self.start_us)
+    }
+}
+
+fn microseconds(time: Timestamp) -> Option<u64> {
+    u64::try_from(time.as_microsecond()).ok()
 }
 
 /// Reads a number as seconds, milliseconds, microseconds or nanoseconds since 1970, by its size.
@@ -52,60 +69,6 @@ pub(super) fn from_number(number: f64) -> Option<u64> {
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded above")]
     Some((number * factor).round() as u64)
-}
-
-/// Returns the microseconds since 1970 at the start of a second, such as `2026-11-22T10:00:00`.
-fn second_us(text: &str) -> Option<u64> {
-    let (date, clock) = text.split_once('T')?;
-    let mut parts = date.splitn(3, '-');
-    let days = days(digits(parts.next()?)?, digits(parts.next()?)?, digits(parts.next()?)?)?;
-    Some((days * 86_400 + time_of_day(clock)?) * 1_000_000)
-}
-
-/// Parses `22/Nov/2026:10:00:00 +0100`.
-fn common(text: &str) -> Option<u64> {
-    let (date, rest) = text.split_once(':')?;
-    let mut parts = date.split('/');
-    let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let month = MONTHS.iter().position(|name| *name == month)? as u64 + 1;
-    let (clock, zone) = rest.split_once(' ').unwrap_or((rest, "+0000"));
-    let local = days(digits(year)?, month, digits(day)?)? * 86_400 + time_of_day(clock)?;
-    let offset = digits(zone.get(1..3)?)? * 3600 + digits(zone.get(3..5)?)? * 60;
-    let seconds = match zone.as_bytes().first()? {
-        b'+' => local.checked_sub(offset)?,
-        b'-' => local + offset,
-        _ => return None,
-    };
-    seconds.checked_mul(1_000_000)
-}
-
-/// Parses `10:00:00` as seconds.
-fn time_of_day(text: &str) -> Option<u64> {
-    let bytes = text.as_bytes();
-    if bytes.len() != 8 || bytes[2] != b':' || bytes[5] != b':' {
-        return None;
-    }
-    let (hours, minutes, seconds) = (digits(text.get(..2)?)?, digits(text.get(3..5)?)?, digits(text.get(6..)?)?);
-    (hours < 24 && minutes < 60 && seconds <= 60).then_some(hours * 3600 + minutes * 60 + seconds)
-}
-
-fn digits(text: &str) -> Option<u64> {
-    if text.is_empty() || text.len() > 9 {
-        return None;
-    }
-    text.bytes().try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + u64::from(byte - b'0')))
-}
-
-/// Returns the days from 1970-01-01 to a date of the Gregorian calendar.
-fn days(year: u64, month: u64, day: u64) -> Option<u64> {
-    if !(1970..10_000).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    // Years that begin in March: the leap day is the last of a year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leap_days = year / 4 - year / 100 + year / 400;
-    (year * 365 + leap_days + (month * 153 + 2) / 5 + day - 1).checked_sub(719_468)
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@
 
 use std::borrow::Cow;
 
+use super::field_names::Field;
 use super::fields::{Fields, Value};
 use super::lines::{find_quote, is_plain};
 use super::map::{Map, Slot};
-use super::names::Field;
 
 /// Longest list of numbers.
 const MAX_NUMBERS: usize = 8;

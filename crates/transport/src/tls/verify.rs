@@ -12,7 +12,7 @@ use rustls::{
     WantsVerifier,
 };
 
-use crate::tls::error::TlsError;
+use crate::tls::TlsError;
 
 /// Trusts certificates signed by one of `certificates`, and these certificates themselves.
 pub(super) fn with_ca_certificates(

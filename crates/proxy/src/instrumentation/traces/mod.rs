@@ -13,9 +13,8 @@ use http::HeaderMap;
 use http::request::Parts;
 
 use tollgate_config::{OtlpExport, TraceFormat};
-use tollgate_telemetry::otlp::exporter::SpanQueue;
-use tollgate_telemetry::propagation;
-use tollgate_telemetry::trace_context::{TRACEPARENT, TraceContext};
+use tollgate_telemetry::otlp::SpanQueue;
+use tollgate_telemetry::trace_context::{self, TRACEPARENT, TraceContext};
 
 use self::request::RequestTrace;
 use self::server::ServerInfo;
@@ -84,7 +83,7 @@ impl Tracing {
             _ => headers.contains_key(TRACEPARENT),
         };
         let others = &self.formats.consume_others;
-        let has_context = has_context || (!others.is_empty() && propagation::is_in(headers, others));
+        let has_context = has_context || (!others.is_empty() && trace_context::is_in(headers, others));
         if has_context { self.join(headers) } else { self.sample() }
     }
 
@@ -92,10 +91,10 @@ impl Tracing {
     #[cold]
     fn join(&self, headers: &mut HeaderMap) -> Option<(TraceContext, Option<u64>)> {
         let TraceFormats { consume, produce, .. } = &*self.formats;
-        let found = consume.iter().find_map(|format| Some((*format, propagation::read(*format, headers)?)));
+        let found = consume.iter().find_map(|format| Some((*format, trace_context::read(*format, headers)?)));
         let Some((format, caller)) = found else {
             // Invalid fields must not be forwarded (W3C Trace Context §3.3.1.1).
-            consume.iter().for_each(|format| propagation::remove(*format, headers));
+            consume.iter().for_each(|format| trace_context::remove(*format, headers));
             return self.sample();
         };
         let is_random = caller.is_random;
@@ -103,15 +102,15 @@ impl Tracing {
         let stale = || consume.iter().filter(|format| !produce.contains(format));
         match caller.ids {
             _ if is_sampled => {
-                stale().for_each(|format| propagation::remove(*format, headers));
+                stale().for_each(|format| trace_context::remove(*format, headers));
                 let continued = |(trace_id, span_id)| {
                     (TraceContext { trace_id, span_id: new_span_id(), is_sampled, is_random }, Some(span_id))
                 };
                 Some(caller.ids.map_or_else(|| (self.begin(), None), continued))
             }
             Some((trace_id, span_id)) if caller.is_sampled.is_some() && !produce.contains(&format) => {
-                stale().for_each(|format| propagation::remove(*format, headers));
-                propagation::write(produce, &TraceContext { trace_id, span_id, is_sampled, is_random }, headers);
+                stale().for_each(|format| trace_context::remove(*format, headers));
+                trace_context::write(produce, &TraceContext { trace_id, span_id, is_sampled, is_random }, headers);
                 None
             }
             _ => None,

@@ -12,10 +12,9 @@ use parking_lot::Mutex;
 use crate::http::attempts::{AttemptObserver, AttemptOutcome};
 use crate::instrumentation::traces::server::{ServerInfo, attributes, joined_state, known_method};
 use crate::instrumentation::traces::{TraceFormats, new_span_id};
-use tollgate_telemetry::otlp::exporter::SpanQueue;
+use tollgate_telemetry::otlp::SpanQueue;
 use tollgate_telemetry::otlp::span::{Attribute, Span, SpanKind, Trace, Value};
-use tollgate_telemetry::propagation;
-use tollgate_telemetry::trace_context::TraceContext;
+use tollgate_telemetry::trace_context::{self, TraceContext};
 
 /// Most spans of one request. Retries and loops over routes could add any number.
 const MAX_SPANS: usize = 64;
@@ -231,7 +230,7 @@ impl AttemptObserver for RequestTrace {
     fn propagate(&self, headers: &mut HeaderMap) {
         let spans = self.spans.lock();
         let span_id = spans.attempt.as_ref().map_or(self.context.span_id, |span| span.id);
-        propagation::write(&self.formats.produce, &TraceContext { span_id, ..self.context }, headers);
+        trace_context::write(&self.formats.produce, &TraceContext { span_id, ..self.context }, headers);
     }
 
     fn end(&self, outcome: AttemptOutcome) {

@@ -4,8 +4,7 @@
 //! An ejection is inferred from failed requests. It never affects more than a configured share of the endpoints, and
 //! ejected endpoints are used if no other one is available.
 
-mod drain;
-mod slow_start;
+mod reduced;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-pub use self::drain::DrainError;
+pub use self::reduced::DrainError;
 use crate::upstream::balance::endpoint::Endpoint;
 use crate::upstream::balance::endpoint_reports::{EndpointChange, EndpointChanges, EndpointStatus};
 use tollgate_config::{Ejection, ListedEndpoint};

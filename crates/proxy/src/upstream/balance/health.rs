@@ -21,7 +21,7 @@ use crate::upstream::origin::Origin;
 use crate::upstream::pool::{Pool, PoolSettings};
 use crate::upstream::request::prepare_head;
 use tollgate_config::{EndpointAddress, HealthCheck, Http2, Tls};
-use tollgate_transport::error_chain::error_chain;
+use tollgate_transport::error_chain;
 use tollgate_transport::executor::OwnedTask;
 
 /// Connection settings of health checks.

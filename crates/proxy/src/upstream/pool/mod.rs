@@ -3,7 +3,6 @@
 
 mod connection;
 mod dial;
-mod handshake;
 pub mod http1;
 mod http2;
 mod kept;
@@ -24,7 +23,7 @@ use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 pub use self::connection::{Connection, Sender};
 pub use self::dial::ConnectError;
-use self::handshake::{NewConnection, handshake};
+use self::dial::{NewConnection, handshake};
 use self::http2::Http2Connections;
 pub(in crate::upstream) use self::http2::SendError;
 use self::name_lookup::NameLookup;

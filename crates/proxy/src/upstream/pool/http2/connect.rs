@@ -23,7 +23,7 @@ use crate::upstream::pool::pool_settings::PoolSettings;
 use crate::upstream::pool::read_hook::HookedIo;
 use crate::upstream::pool::waiting::WaitingRequests;
 use crate::upstream::pool::watch::{ConnectionEvents, FrameWatch, watch};
-use tollgate_transport::error_chain::error_chain;
+use tollgate_transport::error_chain;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Flow-control window of a stream: bytes that are buffered for a client that does not read.

@@ -12,7 +12,7 @@ use http_body::Body as _;
 use tokio::task::JoinHandle;
 
 use crate::http::body::{Body, BodyError, IncomingError};
-use tollgate_transport::error_chain::causes;
+use tollgate_transport::causes;
 use tollgate_transport::executor::spawn_boxed;
 
 /// Task that sends the rest of a request body. On drop it ends, and the stream is reset.

@@ -1,4 +1,5 @@
-//! Metrics of filters: retries, circuit breakers and response caches.
+//! Metrics of state: client connections, TLS handshakes, the gateway's certificates, retries, circuit breakers and response
+//! caches.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,12 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
+
+use crate::http::handler::ConnectionStats;
+use crate::http::proxy_header::HeaderFailure;
+use crate::instrumentation::metrics::Metrics;
+use tollgate_config::{Config, Identity, ServerTls};
 use tollgate_filters::circuit_breaker::{self, Breaker, CallKind};
 use tollgate_filters::local_response_cache::{CacheOutcome, ResponseCache};
 use tollgate_filters::retry::RetryEvent;
-
-use crate::instrumentation::metrics::Metrics;
-use tollgate_telemetry::encode::{family, gauge};
+use tollgate_telemetry::encode::{NO_LABELS, family, gauge};
+use tollgate_transport::certificate::not_after;
 
 /// Outcomes of a failed attempt, with their label values.
 const EVENTS: [(RetryEvent, &str); 3] = [
@@ -113,4 +118,75 @@ pub fn encode_caches(encoder: &mut DescriptorEncoder<'_>, caches: &[(Arc<str>, A
     family(encoder, "tollgate_response_cache_requests", help, requests)?;
     let bytes = caches.iter().map(|(route, cache)| ([("route", &**route)], gauge(cache.bytes())));
     family(encoder, "tollgate_response_cache_bytes", "Bytes of cached responses", bytes)
+}
+
+/// Encodes the counters of client connections and of TLS handshakes.
+///
+/// # Errors
+/// The encoder fails.
+pub fn encode_connections(encoder: &mut DescriptorEncoder<'_>, stats: &ConnectionStats) -> fmt::Result {
+    let open = gauge(stats.open());
+    family(encoder, "tollgate_client_connections", "Open client connections", [(NO_LABELS, open)])?;
+    for (name, help, count) in [
+        ("tollgate_client_connections_opened", "Client connections served since the start", &stats.opened),
+        (
+            "tollgate_client_connections_refused",
+            "Client connections closed at once because their client has too many",
+            &stats.refused,
+        ),
+    ] {
+        family(encoder, name, help, [(NO_LABELS, ConstCounter::new(count.load(Relaxed)))])?;
+    }
+    let failed_headers = HeaderFailure::ALL
+        .into_iter()
+        .zip(&stats.failed_headers)
+        .map(|(failure, count)| ([("reason", failure.as_str())], ConstCounter::new(count.load(Relaxed))));
+    family(
+        encoder,
+        "tollgate_failed_proxy_headers",
+        "Client connections closed because their PROXY header is late, missing or broken",
+        failed_headers,
+    )?;
+    let handshakes = [("ok", &stats.handshakes), ("failed", &stats.failed_handshakes)]
+        .map(|(outcome, count)| ([("outcome", outcome)], ConstCounter::new(count.load(Relaxed))));
+    family(encoder, "tollgate_tls_handshakes", "TLS handshakes with clients by outcome", handshakes)
+}
+
+/// Encodes the expiry of the certificates of `config`. A certificate without a readable date is left out.
+///
+/// The role is `server` for clients, `management` for those of the admin port, and `client` for upstreams. The server name is
+/// the one that clients request, empty for the default and for upstreams. The route is that of a client certificate for one
+/// route.
+///
+/// # Errors
+/// The encoder fails.
+pub fn encode_certificates(encoder: &mut DescriptorEncoder<'_>, config: &Config) -> fmt::Result {
+    fn leaf(identity: &Identity) -> Option<&[u8]> {
+        identity.chain.first().map(Vec::as_slice)
+    }
+    let shared = config.http_client.tls.identity.as_ref();
+    let mut certificates: Vec<(&str, &str, &str, &[u8])> = Vec::new();
+    let of = |tls: &Option<ServerTls>| tls.as_ref().map(ServerTls::certificates).unwrap_or_default();
+    let (management, server) = (of(&config.management.tls), of(&config.server.tls));
+    for (role, tls) in [("management", &management), ("server", &server)] {
+        for (name, certificate) in tls {
+            certificates.push((role, name, "", certificate));
+        }
+    }
+    certificates.extend(shared.and_then(leaf).map(|leaf| ("client", "", "", leaf)));
+    for route in config.routes.iter() {
+        let identity = route.tls.as_ref().and_then(|tls| tls.identity.as_ref());
+        let leaf = identity.filter(|identity| Some(*identity) != shared).and_then(leaf);
+        certificates.extend(leaf.map(|leaf| ("client", "", &*route.id, leaf)));
+    }
+    let series = certificates.iter().filter_map(|(role, server_name, route, certificate)| {
+        let labels = [("role", *role), ("server_name", *server_name), ("route", *route)];
+        Some((labels, gauge(not_after(certificate)?)))
+    });
+    let mut series = series.peekable();
+    if series.peek().is_none() {
+        return Ok(());
+    }
+    let help = "Time at which a certificate of the gateway expires";
+    family(encoder, "tollgate_certificate_expiry_timestamp_seconds", help, series)
 }

@@ -3,7 +3,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::eureka::table::EurekaTable;
 use crate::fixtures::any_json;
 
 fn read(body: &Value) -> Result<Applications, ReadError> {
