@@ -254,7 +254,6 @@ impl Peer {
 }
 
 /// Returns true if clients of a port at `address` must show a token or a certificate.
-#[must_use]
 pub fn port_needs_identity(address: IpAddr, management: &Management) -> bool {
     !address.is_loopback() || management.tls.as_ref().is_some_and(|tls| tls.identifies_clients)
 }

@@ -107,7 +107,6 @@ pub enum ReloadError {
 
 impl AdminState {
     /// Creates the state of a starting gateway whose admin port listens on `address`, and the receiver of its reload requests.
-    #[must_use]
     pub fn new(
         (address, config, config_state, start_settings): (IpAddr, Arc<Config>, ConfigState, StartSettings),
         stores: Arc<SharedStores>,
@@ -203,7 +202,6 @@ struct Attempts {
 
 impl LastReload {
     /// Creates the state of a gateway that has just read its first configuration.
-    #[must_use]
     pub(super) fn at_start() -> Self {
         let now = SystemTime::now();
         Self(Mutex::new(Attempts { last: now, last_applied: now, is_applied: true }))

@@ -28,7 +28,6 @@ pub struct ConfigState {
 
 impl ConfigState {
     /// Creates the state of a configuration that was read just now from `files`; none if it is built in.
-    #[must_use]
     pub fn new(files: &[PathBuf], mut notes: Report) -> Self {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let file = (!names.is_empty()).then(|| names.join(", "));

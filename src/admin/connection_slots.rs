@@ -1,5 +1,5 @@
-//! Limits the connections of a listener, and the time of each. If all slots are taken, a new connection takes over the slot of the connection
-//! that has been idle for the longest time.
+//! Limits the connections of a listener, and the time of each. If all slots are taken, a new connection takes over the slot
+//! of the connection that has been idle for the longest time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

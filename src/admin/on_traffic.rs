@@ -23,7 +23,6 @@ use tollgate_proxy::http::failure::Failure;
 use tollgate_proxy::http::service::SharedService;
 
 /// Returns the service that serves requests for these endpoints.
-#[must_use]
 pub fn service(state: Arc<AdminState>) -> SharedService {
     SharedService::new(service_fn(move |request: Request<Body>| {
         let response = respond(&request, &state).unwrap_or_else(|| Failure::NoRoute.unrendered());

@@ -90,8 +90,7 @@ const WORKER_DESCRIPTORS: u64 = 8;
 
 /// Returns the number of client connections that `workers` may hold together: `wanted`, or fewer if the limit on open
 /// files is too low. Half of the descriptors are kept for upstream connections. Raises the soft limit to the hard one.
-#[must_use]
-pub fn client_connections(wanted: usize, workers: usize) -> usize {
+pub(super) fn client_connections(wanted: usize, workers: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     let limit = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };

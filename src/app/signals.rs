@@ -71,7 +71,6 @@ pub(super) fn exit_after_second_shut_down() -> io::Result<()> {
 
 impl HeldSignals {
     /// Holds the signals back.
-    #[must_use]
     pub fn hold() -> Option<Self> {
         let commands = SigSet::from_iter([Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2]);
         let before = commands.thread_swap_mask(SigmaskHow::SIG_BLOCK).ok()?;

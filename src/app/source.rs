@@ -72,7 +72,6 @@ pub(super) fn located(config: Config, services: &Services, command_line: &Comman
 }
 
 /// Returns the names of `files` for a message; without files, the setting that names them.
-#[must_use]
 pub fn names(files: &[PathBuf], command_line: &CommandLine) -> String {
     if files.is_empty() {
         let option = "--spring.config.location";
@@ -84,7 +83,6 @@ pub fn names(files: &[PathBuf], command_line: &CommandLine) -> String {
 
 impl Source {
     /// Returns the profiles and properties of the command line.
-    #[must_use]
     pub fn command_line(&self) -> CommandLine {
         match self {
             Self::Files { command_line, .. } => command_line.clone(),
@@ -93,13 +91,11 @@ impl Source {
     }
 
     /// Returns the names of the files for a message; without files, the setting that names them.
-    #[must_use]
     pub fn names(&self) -> String {
         names(self.paths(), &self.command_line())
     }
 
     /// Returns the paths of the files.
-    #[must_use]
     pub fn paths(&self) -> &[PathBuf] {
         match self {
             Self::Files { paths, .. } => paths,

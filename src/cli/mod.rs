@@ -130,7 +130,6 @@ enum Command {
 ///
 /// Exit codes: 0 success, including a shutdown by a signal; 1 errors in the configuration or at the start; 2 an unreadable
 /// file or invalid arguments.
-#[must_use]
 pub fn main() -> ExitCode {
     let held = HeldSignals::hold();
     let (arguments, properties) = match load::split_properties(std::env::args_os()) {

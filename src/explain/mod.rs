@@ -64,7 +64,6 @@ pub struct DryRunSettings<'p> {
 
 /// Runs `request` through the routes of `config`, whose `secrets` are masked, without side effects. Returns `None` if the system
 /// refuses a runtime.
-#[must_use]
 pub fn explain(config: &Config, secrets: &SecretValues, request: DryRunRequest) -> Option<Explanation> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().ok()?;
     let settings = DryRunSettings { plans: &|_, _| None, keys: &|_| None, audience: Audience::Shell, secrets };

@@ -171,7 +171,6 @@ fn indented(f: &mut Formatter<'_>, text: &str) -> fmt::Result {
 }
 
 /// Returns `rows` as a table with aligned columns. Columns with an index in `right` are aligned to the right.
-#[must_use]
 pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

@@ -54,7 +54,6 @@ struct Keeper {
 
 impl Certificates {
     /// Starts the task, which follows the configuration. Must be called within a `LocalSet`.
-    #[must_use]
     pub fn start(configs: watch::Receiver<Arc<Config>>) -> Self {
         let retry = Arc::new(Notify::new());
         let jitter = fastrand::f64() / 20.0;

@@ -40,7 +40,6 @@ pub type Lookup<'a> = Pin<Box<dyn Future<Output = Result<DiscoveredEndpoints, Lo
 ///
 /// # Errors
 /// The lookup failed, or discovered nothing.
-#[must_use]
 pub fn look_up<'a>(query: &'a DnsQuery, dns: &'a Dns) -> Lookup<'a> {
     Box::pin(find(query, dns))
 }

@@ -123,7 +123,6 @@ impl Instance {
     }
 
     /// Returns the weight that its metadata state, 1 if there is none, as Spring Cloud LoadBalancer does.
-    #[must_use]
     pub fn metadata_weight(&self) -> u32 {
         let weight = self.metadata.get("weight").and_then(|weight| weight.trim().parse().ok());
         weight.filter(|weight| (1..=65_535).contains(weight)).unwrap_or(1)

@@ -6,7 +6,6 @@ use tollgate_config::{Kubernetes, RegistryServer, Scheme, Tls};
 
 /// Reads `body` as the response that `kind` selects. Returns the instances that it lists; `None` if it is refused, or if
 /// this kind of response has no instances.
-#[must_use]
 pub fn read(kind: u8, body: &[u8]) -> Option<Vec<Instance>> {
     match kind % 8 {
         0 => consul::read::instances(body, "orders", "zone").ok().map(|listed| listed.instances),

@@ -30,7 +30,6 @@ pub struct Registries {
 
 impl Registries {
     /// Creates the registries of a configuration, in its order.
-    #[must_use]
     pub fn new(settings: &[tollgate_config::Registry]) -> Self {
         let registries = settings.iter().map(|settings| -> Rc<dyn Registry> {
             match settings {
@@ -46,20 +45,17 @@ impl Registries {
     }
 
     /// Returns true if these are the registries of `settings`.
-    #[must_use]
     pub fn are(&self, settings: &[tollgate_config::Registry]) -> bool {
         self.settings == settings
     }
 
     /// Returns the states of the registries.
-    #[must_use]
     pub fn statuses(&self) -> Vec<Arc<RegistryStatus>> {
         self.registries.iter().map(|registry| Arc::clone(registry.status())).collect()
     }
 
     /// Watches the names of all services, on the current set of local tasks, and the metadata of their instances if
     /// `with_metadata`.
-    #[must_use]
     pub fn follow_names(&self, with_metadata: bool) -> NamesSubscription {
         let names = ServiceNames::new(self.registries.len());
         let watch = |(at, registry): (usize, &Rc<dyn Registry>)| registry.watch_names(NamesSink::new(&names, at));
@@ -98,7 +94,6 @@ impl NamesSubscription {
     }
 
     /// Returns all services; `None` before a registry has responded.
-    #[must_use]
     pub fn all(&self) -> Option<Services> {
         match &self.metadata {
             Some(metadata) => metadata.all(),

@@ -41,38 +41,32 @@ struct LatestRequests {
 
 impl RegistryStatus {
     /// Creates the status of a registry without requests.
-    #[must_use]
     pub(super) fn new(kind: &'static str, server: String) -> Self {
         let (succeeded, failed) = (AtomicU64::new(0), AtomicU64::new(0));
         Self { kind, server, succeeded, failed, state: Mutex::default() }
     }
 
     /// Returns the kind of the registry: `consul`.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         self.kind
     }
 
     /// Returns its address, for people.
-    #[must_use]
     pub fn server(&self) -> &str {
         &self.server
     }
 
     /// Returns the number of requests that succeeded and failed.
-    #[must_use]
     pub fn requests(&self) -> (u64, u64) {
         (self.succeeded.load(Relaxed), self.failed.load(Relaxed))
     }
 
     /// Returns the time since the last success.
-    #[must_use]
     pub fn age(&self) -> Option<Duration> {
         self.state.lock().confirmed.map(|at| at.elapsed())
     }
 
     /// Returns the last failure; `None` if the last request succeeded, or if there was none.
-    #[must_use]
     pub fn error(&self) -> Option<String> {
         self.state.lock().error.clone()
     }

@@ -102,13 +102,11 @@ impl Gate {
     }
 
     /// Returns the id of the route, if the bound is one of a route.
-    #[must_use]
     pub fn route(&self) -> Option<&str> {
         self.route.as_deref()
     }
 
     /// Compares the bound with the result of a configuration, for a log with so many `unreadable` lines.
-    #[must_use]
     pub fn judge(&self, outcome: &Outcome, unreadable: u64) -> GateOutcome {
         let routes = || outcome.routes.iter().filter(|found| self.route.as_ref().is_none_or(|id| found.route == *id));
         let undecided: u64 = routes().filter(|route| route.is_undecided()).map(|route| route.requests).sum();

@@ -16,7 +16,6 @@ figcaption,.quiet{color:#555}@media(prefers-color-scheme:dark){body{color:#ddd;b
 figcaption,.quiet{color:#aaa}.all{fill:#5aa0e0}.denied{fill:#f0705f}}";
 
 /// Returns the report as an HTML page.
-#[must_use]
 pub fn page(report: &Report) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     out.push_str("<meta name=\"viewport\" content=\"width=device-width\"><title>Tollgate simulation</title>");

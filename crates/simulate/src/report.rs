@@ -28,7 +28,6 @@ pub struct Report {
 
 impl Report {
     /// Returns true if the limiters of the first configuration decided a request of the log.
-    #[must_use]
     pub fn reaches_limiters(&self) -> bool {
         let mut routes = self.configurations.first().into_iter().flat_map(|outcome| &outcome.routes);
         routes.any(|route| route.requests > 0 && route.all_rules > 0 && !route.is_undecided())
@@ -188,7 +187,6 @@ pub(super) fn time(us: u64) -> Option<String> {
 }
 
 /// Returns `part` of `whole` in percent, rounded to two decimals.
-#[must_use]
 #[expect(clippy::cast_precision_loss, reason = "shown with two decimals")]
 pub fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (part as f64 * 10_000.0 / whole as f64).round() / 100.0 }

@@ -27,7 +27,6 @@ pub fn family<M: EncodeMetric + TypedMetric, L: EncodeLabelSet>(
 }
 
 /// Returns a gauge of an unsigned number, at most `i64::MAX`.
-#[must_use]
 pub fn gauge<N: TryInto<i64>>(value: N) -> ConstGauge<i64> {
     ConstGauge::new(value.try_into().unwrap_or(i64::MAX))
 }

@@ -24,14 +24,12 @@ pub fn configure(hashing: Option<&KeyHashing>) {
 }
 
 /// Returns true if [`shown`] hashes key ids.
-#[must_use]
 pub fn is_hashed() -> bool {
     HASHING.load().is_some()
 }
 
 /// Returns the text in place of the key id `id`: the id, or a hash of 16 hexadecimal digits. Everything that shows a key
 /// id calls this function or [`shown_bytes`]: the API and logs.
-#[must_use]
 pub fn shown(id: &[u8]) -> Cow<'_, str> {
     match shown_bytes(id) {
         Cow::Borrowed(id) => String::from_utf8_lossy(id),
@@ -40,7 +38,6 @@ pub fn shown(id: &[u8]) -> Cow<'_, str> {
 }
 
 /// Returns the bytes in place of the key id `id`: the id, which may be invalid UTF-8, or the hash.
-#[must_use]
 pub fn shown_bytes(id: &[u8]) -> Cow<'_, [u8]> {
     match &*HASHING.load() {
         Some(key) => hash(key, id).into_bytes().into(),

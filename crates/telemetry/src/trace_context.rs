@@ -44,7 +44,6 @@ pub struct CallerContext {
 
 impl TraceContext {
     /// Reads the context of the caller. A missing, repeated or invalid field is no context.
-    #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(TRACEPARENT).iter();
         let value = values.next()?;
@@ -75,7 +74,6 @@ impl TraceContext {
     }
 
     /// Returns the field value, of version 00.
-    #[must_use]
     pub fn header(&self) -> HeaderValue {
         let mut text = [b'-'; LENGTH];
         write_hex(&mut text[..2], 0);
@@ -118,7 +116,6 @@ fn write_hex(text: &mut [u8], mut number: u128) {
 static W3C_FIELDS: [HeaderName; 2] = [TRACEPARENT, TRACESTATE];
 
 /// Reads the context of the caller in `format`. Missing, repeated and invalid fields are no context.
-#[must_use]
 pub fn read(format: TraceFormat, headers: &HeaderMap) -> Option<CallerContext> {
     match format {
         TraceFormat::W3c => {
@@ -147,7 +144,6 @@ pub fn remove(format: TraceFormat, headers: &mut HeaderMap) {
 }
 
 /// Returns true if `headers` have a field of one of `formats`.
-#[must_use]
 pub fn is_in(headers: &HeaderMap, formats: &[TraceFormat]) -> bool {
     formats.iter().any(|format| fields(*format).iter().any(|name| headers.contains_key(name)))
 }

@@ -34,7 +34,6 @@ const ALTERNATIVE_NAMES: &[u8] = &[0x55, 0x1D, 0x11];
 const GENERALIZED_TIME: u8 = 0x18;
 
 /// Returns the names and the digest of a certificate in DER. Unreadable names are left out.
-#[must_use]
 pub fn client_certificate(certificate: &[u8]) -> ClientCertificate {
     let mut client = ClientCertificate { fingerprint: fingerprint(certificate), ..ClientCertificate::default() };
     for (kind, name) in names_of(certificate) {
@@ -121,14 +120,12 @@ pub struct Validity {
 
 impl Validity {
     /// Returns the time from the first to the last second.
-    #[must_use]
     pub fn length(&self) -> Duration {
         self.not_after.duration_since(self.not_before).unwrap_or_default()
     }
 }
 
 /// Returns the validity of a certificate in DER, unless it begins before 1970.
-#[must_use]
 pub fn validity(certificate: &[u8]) -> Option<Validity> {
     let at = |index| {
         let seconds = u64::try_from(time_of_validity(certificate, index)?).ok()?;
@@ -138,7 +135,6 @@ pub fn validity(certificate: &[u8]) -> Option<Validity> {
 }
 
 /// Returns the end of the validity of a certificate in DER, in seconds since the Unix epoch (RFC 5280 §4.1.2.5).
-#[must_use]
 pub fn not_after(certificate: &[u8]) -> Option<i64> {
     time_of_validity(certificate, 1)
 }

@@ -52,7 +52,6 @@ pub(super) fn client_used_tls(connection: &ConnectionInfo, headers: &HeaderMap) 
 }
 
 /// Returns true if `X-Forwarded-Proto` reports TLS between the client and the outermost proxy; `None` without the field.
-#[must_use]
 pub fn reported_tls(headers: &HeaderMap) -> Option<bool> {
     let scheme = headers.get("x-forwarded-proto")?.as_bytes().split(|byte| *byte == b',').next()?;
     Some(scheme.trim_ascii().eq_ignore_ascii_case(b"https"))

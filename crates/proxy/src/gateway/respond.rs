@@ -66,7 +66,6 @@ impl Failure {
 }
 
 /// Returns the response to a failed forward. Layers above read the fault of the upstream from its extensions.
-#[must_use]
 pub fn forward_failed(failure: Failure, fault: Option<Fault>) -> Response<Body> {
     let mut response = failure.unrendered();
     if let Some(fault) = fault {

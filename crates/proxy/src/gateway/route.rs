@@ -80,7 +80,6 @@ fn patterns(route: &tollgate_config::Route) -> Vec<(PathPattern, Box<str>)> {
 
 impl RouteStack {
     /// Returns the metrics of a request for `path`.
-    #[must_use]
     pub fn metrics_for(&self, path: &str) -> &Arc<RouteMetrics> {
         let by_path = self.metrics_by_path.iter().find(|(pattern, _)| pattern.matches(path, true));
         by_path.map_or(&self.metrics, |(_, metrics)| metrics)

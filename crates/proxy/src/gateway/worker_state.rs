@@ -59,7 +59,6 @@ pub struct WorkerState {
 impl WorkerState {
     /// Creates the state of the worker with index `worker`. `logs_reasons` is true if the access log contains reason
     /// codes. Requests for upstreams never reach the address `refused`.
-    #[must_use]
     pub fn new(
         worker: usize,
         metrics: Arc<Metrics>,
@@ -256,7 +255,6 @@ pub(super) fn labelled_patterns(route: &tollgate_config::Route) -> impl Iterator
 }
 
 /// Returns the name of a target in the metrics of upstreams.
-#[must_use]
 pub fn upstream_name(target: &Target) -> String {
     match target {
         Target::Balanced { upstream, .. } => upstream.name.to_string(),

@@ -44,14 +44,12 @@ type Fields = Vec<(HeaderName, HeaderValue)>;
 
 impl CertifiedClient {
     /// Reads a certificate in DER. `None` if it is none.
-    #[must_use]
     pub fn of(certificate: &[u8]) -> Option<Self> {
         let subject = subject(certificate)?.into();
         Some(Self { names: VerifiedClient(Arc::new(client_certificate(certificate))), subject })
     }
 
     /// Reads the field `Client-Cert`. `None` if it is missing, repeated or no certificate.
-    #[must_use]
     pub fn of_field(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(CLIENT_CERT).iter();
         let (Some(value), None) = (values.next(), values.next()) else { return None };
@@ -59,7 +57,6 @@ impl CertifiedClient {
     }
 
     /// Reads the value of a field `Client-Cert`. `None` if it is no certificate.
-    #[must_use]
     pub fn of_value(value: &str) -> Option<Self> {
         let encoded = value.split(';').next()?.trim().strip_prefix(':')?.strip_suffix(':')?;
         Self::of(&STANDARD.decode(encoded).ok()?)
@@ -70,7 +67,6 @@ impl CertifiedClient {
 
 impl PeerCertificate {
     /// Reads the certificates of a connection, the client's own first. `None` without one.
-    #[must_use]
     pub fn of(chain: &[CertificateDer<'_>]) -> Option<Self> {
         Some(Self {
             client: CertifiedClient::of(chain.first()?)?,
@@ -81,7 +77,6 @@ impl PeerCertificate {
     }
 
     /// Returns the fields that tell an upstream of the certificate.
-    #[must_use]
     pub fn fields(&self, mode: ForwardClientCert) -> &[(HeaderName, HeaderValue)] {
         match mode {
             ForwardClientCert::Off => &[],
@@ -92,7 +87,6 @@ impl PeerCertificate {
 }
 
 /// Returns the value of a field `Client-Cert` for a certificate in DER.
-#[must_use]
 pub fn client_cert_value(certificate: &[u8]) -> String {
     format!(":{}:", STANDARD.encode(certificate))
 }

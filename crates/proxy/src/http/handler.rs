@@ -63,7 +63,6 @@ pub struct ConnectionInfo {
 
 impl ConnectionInfo {
     /// Returns true if a load balancer has named the peer in a PROXY header.
-    #[must_use]
     pub fn is_proxied(&self) -> bool {
         self.proxy_header.as_ref().is_some_and(|header| header.names_client)
     }
@@ -98,14 +97,12 @@ pub struct BusyGuard<C: ConnectionHandle + ?Sized = dyn ConnectionHandle>(Arc<C>
 
 impl<C: ConnectionHandle + ?Sized> BusyGuard<C> {
     /// Counts a part of a request on `connection` until the guard is dropped.
-    #[must_use]
     pub fn new(connection: Arc<C>) -> Self {
         connection.acquire();
         Self(connection)
     }
 
     /// Returns the connection.
-    #[must_use]
     pub fn connection(&self) -> &C {
         &self.0
     }
@@ -136,7 +133,6 @@ pub struct ConnectionStats {
 
 impl ConnectionStats {
     /// Returns the number of open connections, tunnels included.
-    #[must_use]
     pub fn open(&self) -> u64 {
         // The end of a connection is counted after its start, so this order never underflows by much.
         let closed = self.closed.load(Relaxed);

@@ -16,14 +16,12 @@ pub struct RequestId {
 impl RequestId {
     /// Returns the id in the field `name` of `headers` if a trusted proxy sent it and it is acceptable: one value of 1 to
     /// 128 visible ASCII characters. Otherwise returns a new id: 128 random bits in hexadecimal digits.
-    #[must_use]
     pub fn of(name: &HeaderName, headers: &HeaderMap, is_trusted: bool) -> Self {
         let received = if is_trusted { acceptable(headers, name) } else { None };
         Self { name: name.clone(), value: received.cloned().unwrap_or_else(random) }
     }
 
     /// Returns the id.
-    #[must_use]
     pub fn value(&self) -> &HeaderValue {
         &self.value
     }

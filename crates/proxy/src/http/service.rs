@@ -42,7 +42,6 @@ impl SharedService {
     }
 
     /// Returns the innermost service of a route without an upstream (`no:`).
-    #[must_use]
     pub fn empty() -> Self {
         Self::new(service_fn(|_: Request<Body>| {
             let mut response = Response::new(Body::default());

@@ -13,7 +13,6 @@ pub const KEEPALIVE: TcpKeepalive =
 /// Each part is forwarded as it was read. Linux sends up to 64 KB of a write in one step, as whole segments: 65,483 bytes on
 /// the loopback interface, 65,160 or 64,240 with packets of 1,500 bytes. A write of 64 KB or a multiple would end with a
 /// step of a few hundred bytes, as costly as a full one.
-#[must_use]
 pub const fn part(size: usize) -> usize {
     size - size / 32
 }

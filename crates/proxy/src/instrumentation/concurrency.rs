@@ -43,7 +43,6 @@ impl ConcurrencyMetrics {
     }
 
     /// Statistics of these slots.
-    #[must_use]
     pub fn slots(&self) -> &Arc<SlotStats> {
         &self.slots
     }

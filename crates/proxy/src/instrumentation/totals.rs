@@ -36,7 +36,6 @@ pub struct RouteTotals {
 
 impl Metrics {
     /// Returns the totals of all workers.
-    #[must_use]
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         self.routes.for_each(|metrics| {

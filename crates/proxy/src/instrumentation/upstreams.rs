@@ -135,7 +135,6 @@ const STALE: Duration = Duration::from_secs(60);
 impl Metrics {
     /// Returns the upstreams whose latest attempts got no response, by name: the latest failure, with those in a row of all
     /// workers.
-    #[must_use]
     pub fn present_failures(&self) -> BTreeMap<Arc<str>, LatestFailure> {
         let (mut failures, mut responding) = (BTreeMap::<_, LatestFailure>::new(), BTreeSet::new());
         self.upstream_times.for_each(|times| match (times.present_failure(), failures.get_mut(&times.name)) {

@@ -49,7 +49,6 @@ impl Default for ApiKeyState {
 
 impl ApiKeyState {
     /// Returns the layer that looks up `keys`. Keys in Redis are unavailable without a `fetcher`.
-    #[must_use]
     pub fn layer(
         &self,
         keys: &ApiKeys,

@@ -49,7 +49,6 @@ impl<T> ByName<T> {
     }
 
     /// Returns the values in use with their names.
-    #[must_use]
     pub fn all(&self) -> Vec<(Arc<str>, Arc<T>)> {
         let values = self.0.lock();
         values.iter().filter_map(|(name, value)| Some((Arc::clone(name), value.upgrade()?))).collect()
@@ -58,7 +57,6 @@ impl<T> ByName<T> {
 
 impl CircuitBreakers {
     /// Returns the breaker called `name`; a new one if there is none with these rules.
-    #[must_use]
     pub fn get_or_create(&self, name: &Arc<str>, rules: &circuit_breaker::Rules) -> Arc<Breaker> {
         let create = |before: Option<Arc<Breaker>>| {
             let breaker = Breaker::new(Arc::clone(name), rules.clone());

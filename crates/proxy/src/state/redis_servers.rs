@@ -38,7 +38,6 @@ enum ServerEvent {
 
 impl RedisServers {
     /// Latest statistics of each server.
-    #[must_use]
     pub fn all(&self) -> BTreeMap<String, RedisServer> {
         self.0.lock().clone()
     }

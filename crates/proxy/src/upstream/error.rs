@@ -68,7 +68,6 @@ pub enum ForwardError {
 
 impl ForwardError {
     /// Returns the fault of the upstream, for the circuit breaker and its fallback.
-    #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
             Self::Connect(ConnectError::Resolve(_)) => Fault::NameNotResolved,
@@ -87,7 +86,6 @@ impl ForwardError {
     }
 
     /// Returns the failure to respond with.
-    #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
             Self::Timeout => Failure::ResponseTimeout,
@@ -106,7 +104,6 @@ impl ForwardError {
     }
 
     /// Formats the error and its causes on one line.
-    #[must_use]
     pub fn chain(&self) -> String {
         error_chain(self)
     }

@@ -26,7 +26,6 @@ pub struct Origin {
 
 impl Origin {
     /// Creates an origin. An IPv6 address in `host` may have brackets. `tls` applies to [`Scheme::Https`] only.
-    #[must_use]
     pub fn new(scheme: Scheme, host: &str, port: u16, tls: &Arc<Tls>, http2: Http2) -> Self {
         let host = host.trim_matches(['[', ']']);
         let authority = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -43,7 +42,6 @@ impl Origin {
     }
 
     /// Returns the scheme of the origin's URIs.
-    #[must_use]
     pub fn scheme(&self) -> http::uri::Scheme {
         if self.tls.is_some() { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP }
     }

@@ -27,7 +27,6 @@ pub struct Pools {
 
 impl Pools {
     /// Creates an empty set with default settings, which all pools share. No pool connects to the address `refused`.
-    #[must_use]
     pub fn new(refused: Option<SocketAddr>) -> Self {
         Self { pools: RefCell::default(), settings: Rc::default(), refused }
     }

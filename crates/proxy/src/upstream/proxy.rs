@@ -38,7 +38,6 @@ pub enum ProxyError {
 }
 
 /// Returns true if connections to `host` use `proxy`.
-#[must_use]
 pub fn applies_to(proxy: &Proxy, host: &str) -> bool {
     !proxy.except.as_ref().is_some_and(|except| except.is_match(host))
 }

@@ -71,7 +71,6 @@ pub enum LoggedVerdict {
 
 impl LogEntry {
     /// Returns the head of the request, with the parts that the log has; `None` if its target is malformed.
-    #[must_use]
     pub fn head(&self) -> Option<Parts> {
         let (mut head, ()) = Request::new(()).into_parts();
         head.method = self.method.clone();
@@ -87,7 +86,6 @@ impl LogEntry {
     }
 
     /// Returns the time at which the request is replayed.
-    #[must_use]
     pub fn at(&self) -> LogTime {
         self.first_decided.unwrap_or(LogTime { us: self.time_us, order: 0 })
     }
@@ -100,13 +98,11 @@ impl LogEntry {
     }
 
     /// Returns the path and query.
-    #[must_use]
     pub fn target(&self) -> Bytes {
         self.slice(self.target)
     }
 
     /// Returns the requested host; `None` if it cannot be a field value.
-    #[must_use]
     pub fn host(&self) -> Option<HeaderValue> {
         self.value(self.host?)
     }
@@ -117,19 +113,16 @@ impl LogEntry {
     }
 
     /// Returns the id of the route that the gateway chose.
-    #[must_use]
     pub fn route(&self) -> Option<&[u8]> {
         self.route.map(|span| self.bytes(span))
     }
 
     /// Returns the reason of a response that the gateway made; empty without one.
-    #[must_use]
     pub fn reason(&self) -> &[u8] {
         self.reason.map(|span| self.bytes(span)).unwrap_or_default()
     }
 
     /// Returns the key that the gateway counted under `rule`.
-    #[must_use]
     pub fn key_of(&self, rule: &str) -> Option<HeaderValue> {
         let (_, key) = self.keys.iter().find(|(name, _)| self.bytes(*name) == rule.as_bytes())?;
         self.value(*key)

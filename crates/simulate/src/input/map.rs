@@ -163,7 +163,6 @@ impl Map {
     }
 
     /// Returns true for the fields of our own log.
-    #[must_use]
     pub fn is_tollgate_format(&self) -> bool {
         self.is_tollgate_format
     }
@@ -174,7 +173,6 @@ impl Map {
     }
 
     /// Returns true if the log has `slot`.
-    #[must_use]
     pub fn has(&self, slot: &Slot) -> bool {
         self.fields.iter().any(|(_, mapped)| mapped == slot)
     }

@@ -31,7 +31,6 @@ type Key = (LogTime, u64);
 
 impl Ordered {
     /// Orders the entries of `inputs`.
-    #[must_use]
     pub fn new(inputs: Inputs) -> Self {
         let (sorted, others) = (VecDeque::new(), BTreeMap::new());
         Self { inputs, sorted, others, has_ended: false, read: 0, latest: LogTime::default() }

@@ -55,7 +55,6 @@ pub struct InputStats {
 
 impl InputStats {
     /// Describes the fields of `--map` that no line has; `None` if there are none.
-    #[must_use]
     pub fn missing_fields(&self) -> Option<String> {
         let missing = self.lacking_fields.iter().filter(|field| field.lacking == field.lines);
         let missing: Vec<_> = missing.map(|field| field.field.as_str()).collect();
@@ -149,13 +148,11 @@ impl Inputs {
     }
 
     /// Returns true if every log is in JSON.
-    #[must_use]
     pub fn is_json(&self) -> bool {
         self.sources.iter().all(|source| source.is_json != Some(false))
     }
 
     /// Returns the share of the files that has been read, from 0 to 1; `None` for standard input.
-    #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "shown in percent")]
     pub fn progress(&self) -> Option<f64> {
         Some(self.read_bytes.get() as f64 / self.total_bytes?.max(1) as f64)

@@ -64,20 +64,17 @@ impl LogWriter {
     }
 
     /// Returns true if the log could not be opened again: lines go to a file that was moved or removed.
-    #[must_use]
     pub fn is_misplaced(&self) -> bool {
         self.queue.is_misplaced()
     }
 
     /// Waits until every line is written, for at most `timeout`. Later lines are lost. Returns false at the timeout: the
     /// thread is left to the end of the process, and its lines are lost.
-    #[must_use]
     pub fn close(&self, timeout: Duration) -> bool {
         self.queue.close(timeout)
     }
 
     /// Returns the number of lines dropped because the disk or the reader was too slow, was missing, or failed.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.queue.lost()
     }

@@ -63,7 +63,6 @@ pub fn escape_json(c: char, out: &mut String) {
 }
 
 /// Returns `text` with unsafe characters escaped as in Rust.
-#[must_use]
 pub fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // Writing to a `String` cannot fail.
@@ -72,7 +71,6 @@ pub fn printable(text: &str) -> String {
 }
 
 /// Returns JSON with unsafe characters escaped, which may be raw in its strings. Line breaks stay.
-#[must_use]
 pub fn printable_json(json: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| is_unsafe(c) && c != '\n';
     if !json.contains(is_escaped) {

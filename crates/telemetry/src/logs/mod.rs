@@ -90,14 +90,12 @@ pub fn set_level(level: Level) {
 }
 
 /// Returns the least severe level that is logged.
-#[must_use]
 pub fn level() -> Level {
     let filter = LEVEL.get().and_then(reload::Handle::clone_current);
     filter.and_then(LevelFilter::into_level).unwrap_or(Level::INFO)
 }
 
 /// Returns the number of lines that could not be written.
-#[must_use]
 pub fn lost() -> u64 {
     WRITER.get().map_or(0, LogWriter::lost)
 }

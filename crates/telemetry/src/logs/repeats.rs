@@ -43,7 +43,6 @@ impl<S: Subscriber> Layer<S> for RepeatLimit {
 }
 
 /// Returns the number of suppressed lines.
-#[must_use]
 pub fn suppressed() -> u64 {
     SUPPRESSED.load(Relaxed)
 }

@@ -87,7 +87,6 @@ impl SpanQueue {
     }
 
     /// Returns the counters.
-    #[must_use]
     pub fn stats(&self) -> &Arc<SpanStats> {
         &self.stats
     }

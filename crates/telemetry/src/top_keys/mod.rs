@@ -135,7 +135,6 @@ thread_local! {
 }
 
 /// Returns the handle of a rule on this thread.
-#[must_use]
 pub fn register(name: RuleName) -> RuleHandle {
     KEYS.with_borrow_mut(|keys| keys.register(name))
 }

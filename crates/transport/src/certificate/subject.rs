@@ -22,7 +22,6 @@ const ATTRIBUTES: [(&[u8], &str); 11] = [
 ];
 
 /// Returns the subject of a certificate in DER as text, the common name first: `CN=client,O=Example` (RFC 4514).
-#[must_use]
 pub fn subject(certificate: &[u8]) -> Option<String> {
     let fields = from_validity(certificate)?;
     let mut relative_names = Vec::new();

@@ -57,7 +57,6 @@ const FEW_FIELDS: usize = 8;
 
 impl Tracing {
     /// Samples traces that start here, and reads and writes contexts, as `settings` say.
-    #[must_use]
     pub fn new(settings: &OtlpExport, queue: SpanQueue) -> Self {
         let OtlpExport { consume, produce, .. } = settings;
         let others = consume.iter().copied().filter(|format| *format != TraceFormat::W3c);
@@ -137,7 +136,6 @@ impl Tracing {
     }
 
     /// Starts the trace of a sampled request.
-    #[must_use]
     pub fn start(
         &self,
         (context, parent): (TraceContext, Option<u64>),

@@ -91,7 +91,6 @@ impl RequestTrace {
     }
 
     /// Returns the context of the server's span, as a field value.
-    #[must_use]
     pub fn traceparent(&self) -> HeaderValue {
         self.context.header()
     }
@@ -255,14 +254,12 @@ impl AttemptObserver for RequestTrace {
 }
 
 /// Returns the trace of the request that is polled; `None` if it is not sampled.
-#[must_use]
 pub fn current() -> Option<Arc<RequestTrace>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
 /// Returns true if the request that is polled is sampled.
 #[inline]
-#[must_use]
 pub fn is_current_sampled() -> bool {
     IS_SAMPLED.get()
 }

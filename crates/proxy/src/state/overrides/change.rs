@@ -50,13 +50,11 @@ pub enum ChangeError {
 
 impl RuleChange {
     /// Returns the change of every number of `rule` to its present value.
-    #[must_use]
     pub fn of(rule: &Rule) -> Self {
         Self { numbers: rule.numbers() }
     }
 
     /// Returns the change that multiplies the counts and rates of `rule` by `factor`, within the same times.
-    #[must_use]
     pub fn scaled(rule: &Rule, factor: u64) -> Self {
         let scale = |(name, number)| match number {
             Number::Count(count) => (name, Number::Count(count.saturating_mul(factor))),

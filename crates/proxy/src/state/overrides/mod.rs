@@ -76,7 +76,6 @@ impl Overrides {
 
     /// Returns the overrides in order of their targets, without those that have ended, and true for those that apply to
     /// a configured rule.
-    #[must_use]
     pub fn all(&self) -> Vec<(Override, bool)> {
         let now = Instant::now();
         let source = self.source.lock();
@@ -87,7 +86,6 @@ impl Overrides {
     }
 
     /// Returns the overrides of these names, whether the configuration still has their rules or not.
-    #[must_use]
     pub fn find(&self, route: &str, rule: Option<&str>, plan: Option<&str>, key: Option<&[u8]>) -> Vec<Override> {
         let key = key.map(|key| self.named_id(key));
         let has_names = |(it, _): &(Override, bool)| {
@@ -100,20 +98,17 @@ impl Overrides {
     }
 
     /// Returns the rule in effect for `key` in place of `rule`, and the time that it lasts.
-    #[must_use]
     pub fn effective_rule(&self, key: BucketKey<'_>, rule: &Rule) -> Option<(EffectiveRule, Duration)> {
         self.table.load().effective_rule(key, rule).map(|(effective, left)| (effective.clone(), left))
     }
 
     /// Returns `id` as a [`OverrideTarget`] names it: the id, or its hash (`redis.hash-keys`).
-    #[must_use]
     pub fn named_id(&self, id: &[u8]) -> Box<[u8]> {
         named_id(id, self.source.lock().hashes_ids).into()
     }
 
     /// Returns true if another plan has an equal rule with the same buckets: an override of every key would concern
     /// both.
-    #[must_use]
     pub fn is_ambiguous(&self, target: &OverrideTarget, rule: &Rule) -> bool {
         let is_other =
             |other: &ConfiguredRule| other.scope == target.scope && other.plan != target.plan && other.rule == *rule;

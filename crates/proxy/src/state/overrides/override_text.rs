@@ -67,7 +67,6 @@ struct OverrideText {
 
 impl OverrideTarget {
     /// Returns the field of the hash in Redis.
-    #[must_use]
     pub fn field(&self) -> String {
         let key = self.key.as_ref().map(|key| percent_encode(key, NON_ALPHANUMERIC).to_string());
         json!([self.scope, self.plan, key]).to_string()
@@ -82,7 +81,6 @@ impl OverrideTarget {
 
 impl Override {
     /// Returns the text in Redis.
-    #[must_use]
     pub fn text(&self) -> String {
         let text = OverrideText { effect: self.effect.clone(), names: self.names.clone() };
         serde_json::to_string(&text).unwrap_or_default()

@@ -48,7 +48,6 @@ pub enum EffectiveRule {
 
 impl EffectiveRule {
     /// Returns its name: `numbers`, `unlimited` or `block`.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Rule(_) => "numbers",
@@ -58,7 +57,6 @@ impl EffectiveRule {
     }
 
     /// Returns the rule with other numbers, if there is one.
-    #[must_use]
     pub fn rule(&self) -> Option<&Rule> {
         match self {
             Self::Rule(rule) => Some(rule),

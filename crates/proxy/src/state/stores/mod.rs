@@ -41,7 +41,6 @@ pub struct Stores {
 
 impl Stores {
     /// Creates a worker's stores on top of `shared`, without a Redis client.
-    #[must_use]
     pub fn new(shared: Arc<SharedStores>) -> Self {
         let stats = shared.new_redis_stats();
         Self { shared, redis: RefCell::default(), stats, releases: Arc::default() }
@@ -185,7 +184,6 @@ fn lock_retry(retry: &LockRetry) -> Retry {
 }
 
 /// Returns the settings of the meter of one counter of `route`, which counts under `scope`.
-#[must_use]
 pub fn meter_settings(counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>, hash_ids: bool) -> MeterSettings {
     MeterSettings {
         scope,

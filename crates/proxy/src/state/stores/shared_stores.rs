@@ -66,13 +66,11 @@ pub enum RestoreError {
 
 impl SharedStores {
     /// Creates empty stores of the sizes in `config`. Connects to nothing.
-    #[must_use]
     pub fn new(config: &Config) -> Arc<Self> {
         Self::with_hash_key(config, None)
     }
 
     /// Creates empty stores that can [continue](Self::restore) those of another process, with its secret key of hashes.
-    #[must_use]
     pub fn with_hash_key(config: &Config, hash_key: Option<[u8; 16]>) -> Arc<Self> {
         let clock = Arc::<StoreClock>::default();
         let memory = MemoryStore::with_clock(Arc::<StoreClock>::clone(&clock)).with_max_keys(config.memory.max_keys());
@@ -121,7 +119,6 @@ impl SharedStores {
     }
 
     /// Returns the status of each worker's Redis client; empty if limits are kept in memory.
-    #[must_use]
     pub fn redis(&self) -> Vec<RedisStatus> {
         let mut clients = self.clients.lock();
         clients.retain(|client| client.strong_count() > 0);
@@ -129,7 +126,6 @@ impl SharedStores {
     }
 
     /// Returns the Redis client of one worker, of the latest configuration that has Redis.
-    #[must_use]
     pub fn redis_client(&self) -> Option<Arc<RedisClient>> {
         self.clients.lock().iter().rev().find_map(Weak::upgrade)
     }
@@ -139,7 +135,6 @@ impl SharedStores {
     }
 
     /// Statistics of Redis calls, one element per worker.
-    #[must_use]
     pub fn redis_stats(&self) -> Vec<Arc<RedisStats>> {
         self.stats.lock().clone()
     }

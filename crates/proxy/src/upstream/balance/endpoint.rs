@@ -37,19 +37,16 @@ impl Endpoint {
     }
 
     /// Returns its address.
-    #[must_use]
     pub fn address(&self) -> &EndpointAddress {
         &self.address
     }
 
     /// Returns a hash of its address, the same in every gateway.
-    #[must_use]
     pub fn identity(&self) -> u64 {
         self.identity
     }
 
     /// Returns the number of requests of this process in flight to it.
-    #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Relaxed)
     }
@@ -101,7 +98,6 @@ impl Endpoint {
 }
 
 /// Returns the origin of an endpoint. `scheme` overrides the scheme of `address`.
-#[must_use]
 pub fn endpoint_origin(address: &EndpointAddress, scheme: Option<Scheme>, tls: &Arc<Tls>, http2: Http2) -> Origin {
     let EndpointAddress { host, name, port, .. } = address;
     let origin = Origin::new(scheme.unwrap_or(address.scheme), name, *port, tls, http2);

@@ -142,7 +142,6 @@ impl EndpointSet {
     }
 
     /// Returns the result of the health checks of `endpoint`.
-    #[must_use]
     pub(super) fn health(&self, endpoint: &Arc<Endpoint>) -> Health {
         self.entries
             .iter()
@@ -222,7 +221,6 @@ impl EndpointSet {
     }
 
     /// Returns the endpoints that may be selected.
-    #[must_use]
     pub(super) fn snapshot(&self, now: Instant) -> Snapshot {
         let share = self.shares(now);
         let in_state = |state: EndpointState| {
@@ -269,7 +267,6 @@ impl EndpointEntry {
 
 impl Snapshot {
     /// Returns true if no endpoint may be selected.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.healthy.is_empty() && self.ejected.is_empty()
     }

@@ -51,7 +51,6 @@ struct ManagedUpstream {
 
 impl UpstreamManager {
     /// Creates a manager without upstreams.
-    #[must_use]
     pub fn new(upstreams: Arc<Upstreams>) -> Self {
         Self {
             upstreams,

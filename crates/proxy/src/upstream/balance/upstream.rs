@@ -69,20 +69,17 @@ pub struct Upstreams {
 
 impl Upstreams {
     /// Returns the upstream `name`. A new one has no endpoints.
-    #[must_use]
     pub fn get(&self, name: &Arc<str>) -> Arc<Upstream> {
         let mut all = self.all.lock();
         Arc::clone(all.entry(Arc::clone(name)).or_insert_with(|| Arc::new(Upstream::new(Arc::clone(name)))))
     }
 
     /// Returns all upstreams.
-    #[must_use]
     pub fn all(&self) -> Vec<Arc<Upstream>> {
         self.all.lock().values().cloned().collect()
     }
 
     /// Returns the states of the registries.
-    #[must_use]
     pub fn registries(&self) -> Vec<Arc<RegistryStatus>> {
         self.registries.lock().clone()
     }
@@ -112,43 +109,36 @@ impl Upstream {
     }
 
     /// Returns its name.
-    #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
     /// Returns its counters.
-    #[must_use]
     pub fn stats(&self) -> &UpstreamStats {
         &self.stats
     }
 
     /// Returns all endpoints with their states.
-    #[must_use]
     pub fn states(&self) -> Vec<(Arc<Endpoint>, EndpointState)> {
         self.endpoint_set.lock().states().map(|(endpoint, state)| (Arc::clone(endpoint), state)).collect()
     }
 
     /// Returns all endpoints with the knowledge about them.
-    #[must_use]
     pub fn statuses(&self) -> Vec<EndpointStatus> {
         self.endpoint_set.lock().statuses().collect()
     }
 
     /// Returns the version of the latest snapshot. A worker compares it with the version of its view.
-    #[must_use]
     pub fn version(&self) -> u64 {
         self.version.load(Acquire)
     }
 
     /// Returns the endpoints that may be selected now.
-    #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot.load_full()
     }
 
     /// Returns the registry that listed the endpoints; `None` for endpoints of the file or of DNS.
-    #[must_use]
     pub fn source(&self) -> Option<RegistrySource> {
         self.source.lock().clone()
     }
@@ -265,7 +255,6 @@ impl Upstream {
     }
 
     /// Returns the time that the draining of `endpoint` still lasts; `None` if it is not drained.
-    #[must_use]
     pub fn drained_for(&self, endpoint: &Arc<Endpoint>) -> Option<Duration> {
         let until = self.endpoint_set.lock().drained_until(endpoint)?;
         Some(until.saturating_duration_since(Instant::now()))

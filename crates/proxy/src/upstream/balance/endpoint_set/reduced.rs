@@ -70,7 +70,6 @@ impl EndpointSet {
     }
 
     /// Returns the end of the next ejection or drain to expire.
-    #[must_use]
     pub(in crate::upstream::balance) fn next_end(&self) -> Option<Instant> {
         self.entries.iter().flat_map(|entry| [entry.ejection.until, entry.drained_until]).flatten().min()
     }

@@ -39,7 +39,6 @@ impl RoundRobin {
     /// Starts with the candidate at index `first`, out of `count`.
     ///
     /// If all gateways and workers started with the same candidate, their first requests would all go there.
-    #[must_use]
     pub fn starting_at(count: usize, first: usize) -> Self {
         let mut credits = vec![0; count];
         if let Some(credit) = credits.get_mut(first) {
@@ -133,7 +132,6 @@ fn fraction(number: u64) -> f64 {
 }
 
 /// Hashes `bytes`, with the same result in every gateway: FNV-1a (Fowler, Noll and Vo) with mixed bits.
-#[must_use]
 pub fn hash(bytes: &[u8]) -> u64 {
     let fnv = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     mix(bytes.iter().fold(0xcbf2_9ce4_8422_2325, fnv))
