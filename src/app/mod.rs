@@ -6,8 +6,10 @@
 
 mod admin_listeners;
 mod buckets;
+pub mod descriptors;
 mod drain;
 mod handover;
+mod located_routes;
 mod overlap;
 mod process;
 mod reader;

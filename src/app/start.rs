@@ -14,9 +14,11 @@ use crate::admin::socket::SocketError;
 use crate::admin::{AdminState, ConfigState, ReloadError, on_traffic, port_needs_identity};
 use crate::app::admin_listeners::{admin_ip, start_admin, start_admin_socket};
 use crate::app::buckets;
+use crate::app::descriptors;
 use crate::app::handover::Predecessor;
+use crate::app::located_routes::{require_routes, start_upstreams};
 use crate::app::overlap::{self, Turn};
-use crate::app::process::{Process, WorkerThread, client_connections, require_routes, start_upstreams};
+use crate::app::process::{Process, WorkerThread};
 use crate::app::reader::Reader;
 use crate::app::service_manager::{self, Beats};
 use crate::app::serving::{Addresses, Waiting};
@@ -32,7 +34,8 @@ use tollgate_proxy::server::accept::{Listener, Order};
 use tollgate_proxy::server::gate::Gate;
 #[cfg(feature = "jwt")]
 use tollgate_proxy::state::jwks::JwksRefresher;
-use tollgate_proxy::state::redis_monitor::{Metering, RedisMonitor};
+use tollgate_proxy::state::redis_monitor::Metering;
+use tollgate_proxy::state::redis_monitor::RedisMonitor;
 use tollgate_proxy::state::stores::SharedStores;
 use tollgate_proxy::upstream::balance::Upstreams;
 use tollgate_proxy::worker::Worker;
@@ -248,7 +251,7 @@ fn start_workers(
     (generation, orders): (watch::Receiver<Arc<SharedGeneration>>, watch::Receiver<Order>),
 ) -> io::Result<(Vec<WorkerThread>, Beats, mpsc::Receiver<Infallible>)> {
     let max_connections = admin.config.load().server.max_connections().get();
-    let max_connections = client_connections(max_connections, listeners.len());
+    let max_connections = descriptors::client_connections(max_connections, listeners.len());
     let gate = Gate::new(max_connections, listeners.len(), Arc::clone(&admin.connections));
     let (starting, started) = mpsc::channel(1);
     let beats: Beats = listeners.iter().map(|_| Arc::default()).collect();

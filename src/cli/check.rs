@@ -46,6 +46,7 @@ pub enum Servers {
 ///
 /// The exit code is 0 if all files are valid, 1 if a file has errors, 2 if a file cannot be read or standard output cannot be written.
 /// [`Mode::Overlay`] ignores errors that the overlay file corrects.
+#[must_use]
 pub fn run(
     configurations: &[Vec<PathBuf>],
     command_line: &CommandLine,

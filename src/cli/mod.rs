@@ -1,5 +1,4 @@
-//! Command line: one file per command, or per group of short ones. `tollgate`, `tollgate serve` and `tollgate demo`, which run
-//! the gateway, are here.
+//! Command line: one file per command, or per group of short ones.
 
 mod admin_client;
 mod admin_connection;
@@ -10,10 +9,15 @@ mod explain;
 mod keys;
 mod limits;
 mod load;
+mod logs;
+mod migrate;
 mod names;
+mod properties;
 mod report;
+mod serve;
 mod simulate;
 mod status;
+mod suggest;
 mod top;
 
 use std::io;
@@ -25,13 +29,10 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::load::Selection;
-use self::report::fail;
-use crate::app::Startup;
 use crate::app::signals::HeldSignals;
 use crate::app::source::Source;
 use crate::version::TEXT;
-use tollgate_config::{CommandLine, LoadError, Loaded, MAX_SHOWN};
-use tollgate_telemetry::logs;
+use tollgate_config::{CommandLine, MAX_SHOWN};
 
 /// Help text below the options.
 const PROPERTIES: &str = "Properties, as in Spring Boot:\n  --NAME=VALUE  Sets a property whose NAME has a dot; it wins over \
@@ -87,7 +88,7 @@ enum Command {
     /// Replay access logs through routes and limits: show what a configuration would have denied
     Simulate(simulate::Arguments),
     /// Suggest limits for the clients of access logs, by route and key, and name the clients that they would touch. With a log alone, the routes are those that it names
-    Suggest(simulate::SuggestArguments),
+    Suggest(suggest::Arguments),
     /// Convert an application.yml of Spring Cloud Gateway to Tollgate's own form, with comments on each change
     Migrate {
         /// The application.yml or application.properties to convert
@@ -130,9 +131,10 @@ enum Command {
 ///
 /// Exit codes: 0 success, including a shutdown by a signal; 1 errors in the configuration or at the start; 2 an unreadable
 /// file or invalid arguments.
+#[must_use]
 pub fn main() -> ExitCode {
     let held = HeldSignals::hold();
-    let (arguments, properties) = match load::split_properties(std::env::args_os()) {
+    let (arguments, properties) = match properties::split(std::env::args_os()) {
         Ok(split) => split,
         Err(name) => refuse(ErrorKind::InvalidValue, &format!("missing value of a property: write --{name}=VALUE")),
     };
@@ -160,9 +162,9 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
             let command_line = selection.with_profiles(command_line);
             let paths = selection.files(file, &command_line)?;
             let source = Source::Files { paths, command_line };
-            start(|| tollgate_config::load(source.paths(), &source.command_line()), &source, held)?
+            serve::start(|| tollgate_config::load(source.paths(), &source.command_line()), &source, held)?
         }
-        Command::Demo => demo(held)?,
+        Command::Demo => serve::demo(held)?,
         Command::Check { checked, selection, overlay, json, max_problems, connect, offline } => {
             let mode = match (overlay, json) {
                 (true, _) => check::Mode::Overlay,
@@ -186,10 +188,10 @@ fn run(command: Command, command_line: CommandLine, held: Option<HeldSignals>) -
         }
         Command::Explain(arguments) => explain::run(&arguments, command_line)?,
         Command::Simulate(arguments) => simulate::run(&arguments, command_line)?,
-        Command::Suggest(arguments) => simulate::suggest_limits(&arguments, command_line)?,
+        Command::Suggest(arguments) => suggest::run(&arguments, command_line)?,
         Command::Migrate { file, selection, out } => {
             let command_line = selection.with_profiles(command_line);
-            load::migrate(&selection.files(file, &command_line)?, &command_line, out)?
+            migrate::run(&selection.files(file, &command_line)?, &command_line, out)?
         }
         Command::Schema => report::write(tollgate_config::SCHEMA),
         Command::Health(target) => status::health(&target),
@@ -238,34 +240,4 @@ impl Command {
             _ => return None,
         })
     }
-}
-
-/// Runs the gateway with the configuration that `load` returns, or reports the errors of loading. Signals that were `held` take
-/// effect later.
-fn start(
-    load: impl FnOnce() -> Result<Loaded, LoadError>,
-    source: &Source,
-    held: Option<HeldSignals>,
-) -> Result<ExitCode, ExitCode> {
-    let startup = Startup::new(held).map_err(|error| fail(1, &error))?;
-    let (loaded, files) = tollgate_bounded_file::recorded(load);
-    let loaded = loaded.map_err(|error| load::report(&error))?;
-    let log =
-        logs::init(&loaded.config.logging).map_err(|error| fail(1, &format_args!("cannot start the log: {error}")))?;
-    logs::mask(loaded.notes.secret_values());
-    loaded.notes.log();
-    startup.run(source, (loaded, files)).map(|()| ExitCode::SUCCESS).map_err(|error| {
-        log.print(&format!("tollgate: {error}"));
-        ExitCode::from(1)
-    })
-}
-
-/// Configuration of the demo.
-const DEMO: &str = include_str!("../../config/tollgate.yaml");
-
-/// Runs the demo.
-fn demo(held: Option<HeldSignals>) -> Result<ExitCode, ExitCode> {
-    let environment = |name: &str| std::env::var(name).ok();
-    let load = || tollgate_config::parse("demo", DEMO, &environment).map_err(LoadError::Invalid);
-    start(load, &Source::Embedded, held)
 }

@@ -1,5 +1,4 @@
-//! `tollgate simulate [FILE] LOG…`: replay of access logs. `tollgate suggest [FILE] LOG…`: limits for the clients of access
-//! logs.
+//! `tollgate simulate [FILE] LOG…`: replay of access logs.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -8,14 +7,13 @@ use std::process::ExitCode;
 use clap::Args;
 
 use crate::app::source;
-use crate::cli::load::{self, Selection};
+use crate::cli::load;
+use crate::cli::logs::LogArguments;
 use crate::cli::report::{fail, json, usage, write};
 use tollgate_config::{CommandLine, Config};
-use tollgate_simulate::gate::{Gate, GateOutcome, Share};
+use tollgate_simulate::gate::{Gate, GateOutcome};
 use tollgate_simulate::html;
-use tollgate_simulate::input::{Inputs, Map};
-use tollgate_simulate::run::{self, Log, Progress, simulate};
-use tollgate_simulate::suggest::{for_log_alone, measure_only};
+use tollgate_simulate::run::{Log, Progress, simulate};
 
 #[derive(Debug, Args)]
 #[command(override_usage = "tollgate simulate [OPTIONS] [FILE] <LOG>...")]
@@ -102,7 +100,7 @@ fn replay(arguments: &Arguments, loaded: &[(String, Config)]) -> Result<ExitCode
 }
 
 /// Calls `work` with a function that shows its progress, if standard error is a terminal.
-fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+pub(super) fn with_progress<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
     let is_shown = io::stderr().is_terminal();
     let result = work(&mut |progress| {
         if is_shown {
@@ -127,90 +125,4 @@ fn show(progress: Progress) {
         }
         None => eprint!("\r{} requests", progress.requests),
     }
-}
-
-/// A configuration and access logs.
-#[derive(Debug, Args)]
-struct LogArguments {
-    /// FILE: configuration with the routes, the first of several names. LOG: access logs, plain or gzip; `-` is standard input. Formats: Tollgate's JSON, common, combined, or other JSON with --map
-    #[arg(value_names = ["FILE", "LOG"], num_args = 1.., required = true)]
-    names: Vec<PathBuf>,
-    /// Fields of other JSON logs: time=ts,client=remote_addr,method=verb,path=uri,host=host,header.X-Api-Key=key
-    #[arg(long, value_name = "PART=FIELD,…", value_parser = Map::parse)]
-    map: Option<Map>,
-    #[command(flatten)]
-    selection: Selection,
-}
-
-impl LogArguments {
-    /// Returns true if the arguments name a configuration file.
-    fn names_files(&self) -> bool {
-        self.file().is_some() || self.selection.names_files()
-    }
-
-    /// Returns FILE. A single name is a log.
-    fn file(&self) -> Option<&PathBuf> {
-        self.names.first().filter(|_| self.names.len() > 1)
-    }
-
-    /// Opens the logs.
-    fn open(&self) -> Result<Inputs, ExitCode> {
-        let logs = &self.names[usize::from(self.names.len() > 1)..];
-        Inputs::open(logs, self.map.clone().unwrap_or_default()).map_err(usage)
-    }
-}
-
-#[derive(Debug, Args)]
-#[command(override_usage = "tollgate suggest [OPTIONS] [FILE] <LOG>...")]
-pub(super) struct SuggestArguments {
-    #[command(flatten)]
-    logs: LogArguments,
-    /// Key resolver by which clients are told apart (repeatable) [default: those of the route's limiters, otherwise ip]
-    #[arg(long, value_name = "RESOLVER")]
-    key: Vec<String>,
-    /// Share of clients that a limit may touch, such as 1% or 0 (repeatable)
-    #[arg(long, value_name = "SHARE", default_values = ["1%", "0.1%"], value_parser = Share::parse)]
-    touch: Vec<Share>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-}
-
-impl SuggestArguments {
-    /// Returns true if the arguments name a configuration file.
-    pub(super) fn names_files(&self) -> bool {
-        self.logs.names_files()
-    }
-}
-
-/// Prints YAML with the limits, or JSON. The exit code is 0; 1 if the configuration has errors; 2 if a file cannot be read,
-/// a key resolver is not valid, a field of `--map` is in no line, or no line can be used.
-pub(super) fn suggest_limits(arguments: &SuggestArguments, command_line: CommandLine) -> Result<ExitCode, ExitCode> {
-    let command_line = arguments.logs.selection.with_profiles(command_line);
-    let has_configuration = arguments.names_files() || command_line.has_location();
-    let config = if has_configuration {
-        let files = arguments.logs.selection.files(arguments.logs.file().cloned(), &command_line)?;
-        Ok(load::load(&files, &command_line)?.config)
-    } else {
-        for_log_alone(&arguments.key)
-    };
-    let prepared = config.and_then(|mut config| {
-        let keys = if has_configuration { arguments.key.as_slice() } else { &[] };
-        measure_only(&mut config, keys).map(|()| config)
-    });
-    let config = prepared.map_err(|problem| usage(format_args!("--key: {problem}")))?;
-    suggest(arguments, &config, !has_configuration)
-}
-
-fn suggest(arguments: &SuggestArguments, config: &Config, by_logged_route: bool) -> Result<ExitCode, ExitCode> {
-    let log = Log { inputs: arguments.logs.open()?, rate: 1.0 };
-    let result = with_progress(|on_progress| run::suggest(config, by_logged_route, log, &arguments.touch, on_progress));
-    if let Some(missing) = result.input.missing_fields() {
-        return Err(usage(missing));
-    }
-    let written = write(&if arguments.json { json(&result) } else { result.to_string() });
-    if written == ExitCode::SUCCESS && result.input.broken == result.input.lines {
-        return Err(usage("no line of the logs can be used"));
-    }
-    Ok(written)
 }
