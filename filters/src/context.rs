@@ -109,7 +109,6 @@ impl LocalReply {
         let mut response = http::Response::new(R::from(bytes::Bytes::new()));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
-        response.headers_mut().insert(http::header::CONTENT_LENGTH, http::HeaderValue::from_static("0"));
         response.extensions_mut().insert(Self { reason });
         response
     }

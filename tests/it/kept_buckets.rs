@@ -167,7 +167,7 @@ fn a_file_that_cannot_be_used_is_ignored_with_a_warning() {
     write(b"[[1, 2], [3, 4]] and other notes of mine");
     state.is_ignored("it holds no buckets; the file stays as it is: name another one");
     write(&[&good[..16], &[9, 0, 0, 0], &good[20..]].concat());
-    state.is_ignored("its version is 9, and this program reads version 2");
+    state.is_ignored("its version is 9, and this program reads version 3");
     write(&good[..good.len() / 2]);
     state.is_ignored("cut short or changed");
     write(&[&good[..], b"x"].concat());

@@ -49,8 +49,8 @@ fn memory_returns_after_a_reload() {
     let gateway = Gateway::start(&routes("a", 1_500, 2));
     let text = std::fs::read_to_string(gateway.config()).unwrap();
     let at_start = gateway.allocated();
-    // A configuration that stays in use takes as much once more with each reload. The allocator lays the blocks of the later
-    // ones less densely, so they take up to half as much again.
+    // Six configurations that stay in use would take more than four times as much. The allocator lays the blocks of later ones
+    // less densely: the last one was seen to take 1.2 to 2 times as much.
     for id in ["id: a", "id: a", "id: a", "id: b", "id: c", "id: d"] {
         std::fs::write(gateway.config(), text.replace("id: a", id)).unwrap();
         let reloads = gateway.log().matches("configuration reloaded").count();
@@ -58,7 +58,7 @@ fn memory_returns_after_a_reload() {
         eventually("the configuration is reloaded", || {
             gateway.log().matches("configuration reloaded").count() > reloads
         });
-        eventually("the memory of the configurations before is returned", || gateway.allocated() < at_start * 2);
+        eventually("the memory of the configurations before is returned", || gateway.allocated() < at_start * 3);
     }
 }
 

@@ -10,15 +10,15 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 93_630),
-    ("config", 17_565),
-    ("spring", 5_430),
-    ("document", 3_610),
-    ("proxy", 16_370),
-    ("limiter", 13_210),
-    ("filters", 12_590),
-    ("simulate", 3_630),
-    ("src", 10_525),
+    (ALL, 92_960),
+    ("config", 17_320),
+    ("spring", 5_355),
+    ("document", 3_555),
+    ("proxy", 16_250),
+    ("limiter", 13_255),
+    ("filters", 12_615),
+    ("simulate", 3_565),
+    ("src", 10_500),
 ];
 /// Files that may ship.
 const MAX_FILES: usize = 950;
