@@ -4,8 +4,8 @@
 //! - [`stores`]: buckets, concurrency slots and usage counts, in memory and in Redis;
 //! - [`filters`]: circuit breakers and response caches, shared by all workers;
 //! - [`overrides`]: temporary overrides of limits;
-//! - [`redis_servers`] and [`redis_monitor`]: what Redis servers report, and the number of live gateways;
-//! - [`metering`]: the task that writes usage to Redis;
+//! - [`redis_servers`] and [`redis_monitor`]: what Redis servers report, the number of live gateways, and the task that writes
+//!   usage to Redis;
 //! - `jwks` (feature `jwt`): the task that refreshes token verification keys.
 
 pub mod api_keys;
