@@ -10,12 +10,12 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 92_960),
+    (ALL, 92_975),
     ("config", 17_320),
     ("spring", 5_355),
     ("document", 3_555),
     ("proxy", 16_250),
-    ("limiter", 13_255),
+    ("limiter", 13_275),
     ("filters", 12_615),
     ("simulate", 3_565),
     ("src", 10_500),

@@ -56,6 +56,12 @@ pub trait Algorithm {
     /// convert it to a changed rule or a clock that was set back.
     fn decide(&self, state: Option<&Self::State>, now: Moment, cost: u64) -> (RuleVerdict, Option<Self::Change>);
 
+    /// Returns true if [`decide`](Self::decide) takes its usual path: this rule wrote `state`, and refills its bucket smoothly.
+    #[inline]
+    fn is_own(&self, _state: &Self::State) -> bool {
+        true
+    }
+
     /// Corrects the tokens of a request counted at `counted_at_us`.
     ///
     /// A positive `more` consumes up to that many available tokens; a negative one returns tokens that still count.

@@ -41,6 +41,11 @@ impl Algorithm for TokenBucket {
     type State = Bucket;
     type Change = Bucket;
 
+    #[inline(always)]
+    fn is_own(&self, state: &Bucket) -> bool {
+        self.flow().step_us == 0 && state.flow == self.flow().id
+    }
+
     /// A denial writes in two cases: if the rate changed, so that the new rate applies from now on, and if the clock was
     /// set back.
     #[inline(always)]
@@ -110,7 +115,7 @@ impl TokenBucket {
     }
 
     /// Returns the state of a bucket that owes `owed` units of `flow` after a decision by `debt`.
-    #[inline]
+    #[inline(always)]
     fn owing(&self, owed: u64, debt: &Debt, flow: &Flow, now_us: u64) -> Bucket {
         let bound = if owed <= debt.capacity { self.burst_capacity() } else { debt.bound };
         let id = if flow.bound == bound { flow.id } else { flow.bounded(bound).id };

@@ -23,11 +23,11 @@ impl MemoryStore {
         let now = tick.moment(now);
         let verdict = |verdict: RuleVerdict| Verdict { order: tick.order, ..verdict.into_verdict(Source::Memory) };
         if let Some(state) = shard.table().get_mut(hash) {
-            let (decided, change) = rule.decide(Some(&*state), now, cost);
-            if let Some(change) = change {
-                *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
+            // Returns of their own: where the paths meet, verdicts are written to memory and read back, 5 of 68 ns.
+            if !rule.is_own(state) {
+                return verdict(decide_other(rule, state, now, cost));
             }
-            return verdict(decided);
+            return verdict(decide_known(rule, state, now, cost));
         }
         verdict(self.decide_new(&mut shard, KeyLocation { key: hash, scope: scope() }, rule, now, cost))
     }
@@ -61,4 +61,21 @@ impl MemoryStore {
             self.shares.lock().count_overflow(scope);
         }
     }
+}
+
+/// Decides a request of a key with a state.
+#[inline(always)]
+fn decide_known<A: Algorithm>(rule: &A, state: &mut A::State, now: Moment, cost: u64) -> RuleVerdict {
+    let (decided, change) = rule.decide(Some(&*state), now, cost);
+    if let Some(change) = change {
+        *state = A::apply(Some(std::mem::replace(state, A::State::EMPTY)), change);
+    }
+    decided
+}
+
+/// Decides a request of a key whose state is not [own](Algorithm::is_own).
+#[cold]
+#[inline(never)]
+fn decide_other<A: Algorithm>(rule: &A, state: &mut A::State, now: Moment, cost: u64) -> RuleVerdict {
+    decide_known(rule, state, now, cost)
 }
