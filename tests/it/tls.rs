@@ -20,7 +20,7 @@ use crate::support::{PATIENCE, eventually};
 pub(crate) fn yaml(certificates: &Certificates, more: &str, rest: &str) -> String {
     let (cert, key) = (certificates.server(), certificates.server_key());
     format!(
-        "server:\n  address: 127.0.0.1\n  workers: 1\n  header-timeout: 300ms\n  ssl: {{certificate: {}, \
+        "server:\n  address: 127.0.0.1\n  workers: 1\n  ssl: {{certificate: {}, \
          certificate-private-key: {}{more}}}\n{rest}",
         cert.display(),
         key.display(),
@@ -253,7 +253,7 @@ fn key_stores_serve_and_a_reload_reads_them_again() {
 #[test]
 fn an_unfinished_handshake_times_out() {
     let certificates = Certificates::new();
-    let gateway = Gateway::start(&yaml(&certificates, "", ECHO).replace("300ms", "150ms"));
+    let gateway = Gateway::start(&yaml(&certificates, "", ECHO).replace("  ssl:", "  header-timeout: 150ms\n  ssl:"));
     // The header of a 512-byte record, without its content.
     for start in [&b""[..], &[22, 3, 1, 2, 0][..]] {
         let begun = Instant::now();
@@ -263,7 +263,8 @@ fn an_unfinished_handshake_times_out() {
         assert!(begun.elapsed() >= Duration::from_millis(125), "{:?}", begun.elapsed());
     }
     let mut client = open(gateway.address, &certificates);
-    client.write_all(b"GET / HTTP/1.1\r\n").unwrap();
+    // On a busy machine its handshake may take too long as well.
+    let _ = client.write_all(b"GET / HTTP/1.1\r\n");
     let mut rest = Vec::new();
     let _ = client.read_to_end(&mut rest);
     assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"), "{}", String::from_utf8_lossy(&rest));

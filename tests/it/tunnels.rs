@@ -197,8 +197,8 @@ fn closing_either_side_closes_the_tunnel() {
 fn a_silent_tunnel_outlives_every_timeout() {
     let upstream = shouting();
     let gateway = Gateway::start(&format!(
-        "server: {{address: 127.0.0.1, workers: 1, idle-timeout: 100ms, header-timeout: 100ms, body-timeout: 100ms, \
-         write-timeout: 100ms}}\nhttpclient: {{response-timeout: 200ms, read-timeout: 100ms}}\n\
+        "server: {{address: 127.0.0.1, workers: 1, idle-timeout: 500ms, header-timeout: 500ms, body-timeout: 500ms, \
+         write-timeout: 500ms}}\nhttpclient: {{response-timeout: 500ms, read-timeout: 500ms}}\n\
          routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
         upstream.uri()
     ));
@@ -206,7 +206,7 @@ fn a_silent_tunnel_outlives_every_timeout() {
     upgraded(&mut client);
     assert_eq!(client.take(5), b"hello");
     // Only waiting can show it.
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(1500));
     client.send("still");
     assert_eq!(client.take(5), b"STILL");
 }

@@ -128,7 +128,7 @@ fn a_connection_that_reads_nothing_is_closed_after_the_write_timeout() {
 fn a_ping_does_not_start_the_header_timeout_of_an_idle_connection() {
     let upstream = Upstream::ok("ok");
     let gateway = Gateway::start(&format!(
-        "server: {{address: 127.0.0.1, workers: 1, header-timeout: 200ms, idle-timeout: 60s}}\n\
+        "server: {{address: 127.0.0.1, workers: 1, header-timeout: 500ms, idle-timeout: 60s}}\n\
          routes: [{{id: a, uri: '{}', predicates: [Path=/**]}}]",
         upstream.uri()
     ));
@@ -136,7 +136,7 @@ fn a_ping_does_not_start_the_header_timeout_of_an_idle_connection() {
     client.headers(1, END_STREAM, &ORDINARY);
     assert_eq!(client.outcome(), (HEADERS, OK));
     client.frame(PING, 0, 0, &[0; 8]);
-    std::thread::sleep(Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(1500));
     client.headers(3, END_STREAM, &ORDINARY);
     assert_eq!(client.outcome(), (HEADERS, OK));
 }
