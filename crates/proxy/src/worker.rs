@@ -4,14 +4,13 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
-use std::panic::resume_unwind;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, watch};
-use tokio::task::LocalSet;
 
 use crate::gateway::{Gateway, Generation, SharedGeneration, WorkerState};
 use crate::http::service::SharedService;
@@ -75,16 +74,9 @@ impl Worker {
     /// # Errors
     /// The runtime or the listener cannot be set up.
     pub fn run(self) -> std::io::Result<usize> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        // Connections closed at the deadline are dropped with the LocalSet, and may start a timer while they drop.
-        let _entered = runtime.enter();
-        let local = LocalSet::new();
-        // The future of `block_on` is polled again after every task, so it only waits for one.
-        let serving = local.spawn_local(self.serve());
-        local.block_on(&runtime, serving).unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(cancelled) => Err(std::io::Error::other(cancelled)),
-        })
+        // A `LocalSet` on a runtime would have a queue of its own, and be woken and polled as the runtime's only task.
+        let runtime = Builder::new_current_thread().enable_all().build_local(LocalOptions::default())?;
+        runtime.block_on(self.serve())
     }
 
     async fn serve(mut self) -> std::io::Result<usize> {
