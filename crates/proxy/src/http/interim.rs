@@ -1,12 +1,12 @@
 //! Interim responses (1xx) of one request at a time (RFC 9110 §15.2).
 //!
-//! The server lets the code that handles a request send them: [`InterimSender::scope`] provides the queue while the
+//! The server lets the code that handles a request send them: [`InterimSender::enter`] provides the queue while the
 //! request is handled and its future polled, and [`InterimSender::current`] finds it. An extension of each request would
 //! cost more.
 
-use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Waker};
 
 use http::Response;
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 const MAX_WAITING: usize = 16;
 
 thread_local! {
-    static CURRENT: RefCell<Option<InterimSender>> = const { RefCell::new(None) };
+    static CURRENT: Cell<Option<InterimSender>> = const { Cell::new(None) };
 }
 
 /// Queue of interim responses on their way to a client. All clones share one queue.
@@ -30,40 +30,29 @@ pub struct InterimSender {
     request: u64,
 }
 
+/// Scope of an [`InterimSender`], which ends when it is dropped, after a panic too.
+#[derive(Debug)]
+#[must_use]
+pub struct Scope<'s>(&'s mut Option<InterimSender>);
+
+/// Queue of a connection or a stream. Its mutex is locked only if responses wait: a single thread uses it.
 #[derive(Debug, Default)]
 struct SharedQueue {
+    /// Number of the current request, which is odd until the final response begins.
+    request: AtomicU64,
     has_waiting: AtomicBool,
-    queue: Mutex<Queue>,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    waiting: Vec<Response<()>>,
-    waker: Option<Waker>,
-    /// Number of the request that is open.
-    request: u64,
-    state: RequestState,
-}
-
-/// Progress of a request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum RequestState {
-    /// Its final response has begun, or there is no request.
-    #[default]
-    Closed,
-    /// Its final response begins after the interim responses that wait.
-    Last,
-    Open,
+    waiting: Mutex<Vec<Response<()>>>,
+    /// Task of the connection or the stream.
+    task: OnceLock<Waker>,
 }
 
 impl InterimResponses {
     /// Begins a request, the next one of the connection or the stream.
     pub fn open(&self) -> InterimSender {
-        let mut queue = self.0.queue.lock();
-        self.clear(&mut queue);
-        queue.request += 1;
-        queue.state = RequestState::Open;
-        InterimSender { queue: self.clone(), request: queue.request }
+        self.clear();
+        let request = (self.0.request.load(Relaxed) | 1) + 2;
+        self.0.request.store(request, Relaxed);
+        InterimSender { queue: self.clone(), request }
     }
 
     /// Returns true if responses wait.
@@ -72,50 +61,45 @@ impl InterimResponses {
         self.0.has_waiting.load(Relaxed)
     }
 
-    /// Wakes the current task for further responses.
+    /// Wakes the current task for further responses: always the same one.
     pub fn watch(&self, cx: &Context<'_>) {
-        let mut queue = self.0.queue.lock();
-        if queue.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
-            queue.waker = Some(cx.waker().clone());
-        }
+        self.0.task.get_or_init(|| cx.waker().clone());
     }
 
     /// Wakes the task that [watches](Self::watch).
     pub fn wake(&self) {
-        if let Some(waker) = &self.0.queue.lock().waker {
-            waker.wake_by_ref();
-        }
+        self.0.task.get().into_iter().for_each(Waker::wake_by_ref);
     }
 
     /// Takes the queued responses.
     #[must_use]
     pub fn take(&self) -> Vec<Response<()>> {
-        let mut queue = self.0.queue.lock();
+        if !self.has_waiting() {
+            return Vec::new();
+        }
         self.0.has_waiting.store(false, Relaxed);
-        std::mem::take(&mut queue.waiting)
+        std::mem::take(&mut *self.0.waiting.lock())
     }
 
     /// Takes the responses that were left when the request [closed](Self::close).
     #[must_use]
     pub fn take_last(&self) -> Vec<Response<()>> {
-        let is_last = self.0.queue.lock().state == RequestState::Last;
-        if is_last { self.take() } else { Vec::new() }
+        if self.0.request.load(Relaxed) % 2 == 0 { self.take() } else { Vec::new() }
     }
 
     /// Drops all further responses: the final response begins. If `may_write`, the queued ones are written before it.
     pub fn close(&self, may_write: bool) {
-        let mut queue = self.0.queue.lock();
-        if may_write && !queue.waiting.is_empty() {
-            queue.state = RequestState::Last;
-        } else {
-            self.clear(&mut queue);
-            queue.state = RequestState::Closed;
+        self.0.request.store(self.0.request.load(Relaxed) & !1, Relaxed);
+        if !may_write {
+            self.clear();
         }
     }
 
-    fn clear(&self, queue: &mut Queue) {
-        queue.waiting.clear();
-        self.0.has_waiting.store(false, Relaxed);
+    #[inline]
+    fn clear(&self) {
+        if self.has_waiting() {
+            drop(self.take());
+        }
     }
 }
 
@@ -123,42 +107,44 @@ impl InterimSender {
     /// Returns the sender of the request whose future is being polled.
     #[must_use]
     pub fn current() -> Option<Self> {
-        CURRENT.with_borrow(Clone::clone)
+        let current = CURRENT.take();
+        CURRENT.set(current.clone());
+        current
     }
 
-    /// Handles the request of `sender`, or polls its future.
-    pub fn scope<T>(sender: &mut Option<Self>, work: impl FnOnce() -> T) -> T {
-        /// Ends the scope, after a panic too.
-        struct Scope<'s>(&'s mut Option<InterimSender>);
-
-        impl Scope<'_> {
-            fn swap(&mut self) {
-                *self.0 = CURRENT.replace(self.0.take());
-            }
-        }
-
-        impl Drop for Scope<'_> {
-            fn drop(&mut self) {
-                self.swap();
-            }
-        }
-
+    /// Makes `sender` the current one until the result is dropped: while its request is handled, and while the future of that is
+    /// polled.
+    #[inline]
+    pub fn enter(sender: &mut Option<Self>) -> Scope<'_> {
         let mut scope = Scope(sender);
         scope.swap();
-        work()
+        scope
     }
 
     /// Queues a response, unless the final response has begun.
     pub fn send(&self, response: Response<()>) {
-        let mut queue = self.queue.0.queue.lock();
-        if queue.request != self.request || queue.state != RequestState::Open || queue.waiting.len() >= MAX_WAITING {
+        let queue = &*self.queue.0;
+        let mut waiting = queue.waiting.lock();
+        if queue.request.load(Relaxed) != self.request || waiting.len() >= MAX_WAITING {
             return;
         }
-        queue.waiting.push(response);
-        self.queue.0.has_waiting.store(true, Relaxed);
-        if let Some(waker) = &queue.waker {
-            waker.wake_by_ref();
-        }
+        waiting.push(response);
+        queue.has_waiting.store(true, Relaxed);
+        self.queue.wake();
+    }
+}
+
+impl Scope<'_> {
+    #[inline]
+    fn swap(&mut self) {
+        *self.0 = CURRENT.replace(self.0.take());
+    }
+}
+
+impl Drop for Scope<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.swap();
     }
 }
 
@@ -187,10 +173,14 @@ mod tests {
     #[test]
     fn the_sender_of_a_scope_is_current_within_it_only() {
         let mut sender = Some(InterimResponses::default().open());
-        assert!(InterimSender::scope(&mut sender, InterimSender::current).is_some());
+        let scope = InterimSender::enter(&mut sender);
+        assert!(InterimSender::current().is_some());
+        let mut none = None;
+        let inner = InterimSender::enter(&mut none);
+        assert!(InterimSender::current().is_none());
+        drop(inner);
+        assert!(InterimSender::current().is_some());
+        drop(scope);
         assert!(InterimSender::current().is_none() && sender.is_some());
-        assert!(
-            InterimSender::scope(&mut sender, || InterimSender::scope(&mut None, InterimSender::current)).is_none()
-        );
     }
 }

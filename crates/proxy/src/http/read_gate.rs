@@ -49,9 +49,8 @@ impl Wake for ReadGateState {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.is_closed.store(false, SeqCst);
-        let task = self.task.lock().clone();
-        if let Some(task) = task {
-            task.wake();
+        if let Some(task) = &*self.task.lock() {
+            task.wake_by_ref();
         }
     }
 }

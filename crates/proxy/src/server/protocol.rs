@@ -159,8 +159,6 @@ pin_project! {
         busy: Option<BusyGuard<Activity>>,
         // Sends interim responses; `None` for HTTP/1.0.
         interim: Option<InterimSender>,
-        // True if interim responses wake the connection.
-        is_watched: bool,
     }
 }
 
@@ -171,13 +169,16 @@ fn respond<H: Handler>(
     served: &Rc<ServedConnection>,
 ) -> ServedResponse<H::Future> {
     let busy = Some(BusyGuard::new(Arc::clone(&served.activity)));
-    let mut interim = (request.version() == Version::HTTP_11).then(|| served.activity.open_interim());
+    let is_http11 = request.version() == Version::HTTP_11;
+    let mut interim = if is_http11 { Some(served.activity.open_interim()) } else { None };
     if request.extensions_mut().remove::<OnUpgrade>().is_some() {
         served.asks_upgrade.set(true);
     }
     let request = request.map(Incoming::Http1);
-    let response = InterimSender::scope(&mut interim, || handler.handle(request, &served.info));
-    ServedResponse { response, served: Rc::clone(served), busy, interim, is_watched: false }
+    let scope = InterimSender::enter(&mut interim);
+    let response = handler.handle(request, &served.info);
+    drop(scope);
+    ServedResponse { response, served: Rc::clone(served), busy, interim }
 }
 
 impl<F: Future<Output = Response<B>>, B: ResponseBody> Future for ServedResponse<F> {
@@ -186,10 +187,11 @@ impl<F: Future<Output = Response<B>>, B: ResponseBody> Future for ServedResponse
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let served = &**this.served;
-        if !std::mem::replace(this.is_watched, true) {
-            served.activity.interim().watch(cx);
-        }
-        let mut response = ready!(InterimSender::scope(this.interim, || this.response.poll(cx)));
+        served.activity.interim().watch(cx);
+        let scope = InterimSender::enter(this.interim);
+        let polled = this.response.poll(cx);
+        drop(scope);
+        let mut response = ready!(polled);
         served.activity.response_begins();
         if this.interim.is_some() {
             served.activity.close_interim();

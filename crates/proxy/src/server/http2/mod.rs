@@ -179,12 +179,15 @@ impl<H: Handler> Http2Server<H> {
         let (head, stream) = request.into_parts();
         let interim = InterimResponses::default();
         let mut sender = Some(interim.open());
-        let waiting = if head.headers.contains_key(EXPECT) { sender.clone() } else { None };
+        let waits = !stream.is_end_stream() && head.headers.contains_key(EXPECT);
+        let waiting = if waits { sender.clone() } else { None };
         let body = body::ClientStream::new(StreamBody::new(stream, &head.headers, self.limits.max_bytes), waiting);
         let busy = BusyGuard::new(Arc::clone(&self.served.activity));
         let is_head = head.method == Method::HEAD;
         let request = Request::from_parts(head, Incoming::Http2(Box::new(body)));
-        let response = InterimSender::scope(&mut sender, || self.handler.handle(request, &self.served.info));
+        let scope = InterimSender::enter(&mut sender);
+        let response = self.handler.handle(request, &self.served.info);
+        drop(scope);
         let exchange =
             Exchange { respond, watched: self.responses.watch(), interim, sender, is_head, busy, _place: place };
         spawn_reused(exchange.run(response));

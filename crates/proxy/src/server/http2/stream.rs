@@ -89,7 +89,9 @@ impl Exchange {
         let mut response = pin!(response);
         poll_fn(|cx| {
             self.interim.watch(cx);
-            let response = InterimSender::scope(&mut self.sender, || response.as_mut().poll(cx));
+            let scope = InterimSender::enter(&mut self.sender);
+            let response = response.as_mut().poll(cx);
+            drop(scope);
             for mut interim in self.interim.take() {
                 FORBIDDEN.iter().for_each(|name| drop(interim.headers_mut().remove(name)));
                 self.respond.send_informational(interim)?;
