@@ -9,7 +9,9 @@ use http::header::ACCEPT;
 #[must_use]
 pub fn prefers_problem(headers: &HeaderMap) -> bool {
     let (mut json, mut text) = (0, 0);
-    for range in headers.get_all(ACCEPT).iter().flat_map(|value| value.as_bytes().split(|b| *b == b',')) {
+    // Comparing the few names of a head costs less than a look-up.
+    let values = headers.iter().filter(|(name, _)| *name == ACCEPT).map(|(_, value)| value.as_bytes());
+    for range in values.flat_map(|value| value.split(|b| *b == b',')) {
         let mut fields = range.split(|b| *b == b';').map(<[u8]>::trim_ascii);
         let name = fields.next().unwrap_or_default();
         let best = if name.eq_ignore_ascii_case(b"application/json")

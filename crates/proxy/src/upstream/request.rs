@@ -60,7 +60,19 @@ fn prepare_http1(request: &mut Request<Body>, origin: &Origin, extras: Option<&R
     let preserve_host = extras.is_some_and(|extras| extras.preserve_host);
     *request.version_mut() = Version::HTTP_11;
     let headers = request.headers_mut();
-    if !preserve_host || !headers.contains_key(HOST) {
+    // Comparing the few names of a head costs less than a look-up.
+    let (mut hosts, mut has_te) = (0_usize, false);
+    for (name, value) in headers.iter_mut() {
+        if *name == HOST {
+            hosts += 1;
+            if !preserve_host {
+                *value = origin.authority.clone();
+            }
+        } else {
+            has_te |= *name == TE;
+        }
+    }
+    if hosts == 0 || (hosts > 1 && !preserve_host) {
         headers.insert(HOST, origin.authority.clone());
     }
     if let Some(upgrade) = extras.and_then(|extras| extras.upgrade.as_ref()) {
@@ -68,7 +80,7 @@ fn prepare_http1(request: &mut Request<Body>, origin: &Origin, extras: Option<&R
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         // `Connection` would have to name it too (RFC 9110 §10.1.4); a tunnel has no trailers.
         headers.remove(TE);
-    } else if headers.contains_key(TE) {
+    } else if has_te {
         headers.insert(CONNECTION, HeaderValue::from_static("te"));
     }
 }

@@ -27,8 +27,8 @@ impl StreamBody {
     /// `max_trailers`, counted as in [`list_size`].
     #[must_use]
     pub fn new(stream: RecvStream, headers: &HeaderMap, max_trailers: usize) -> Self {
-        let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-        let left = if stream.is_end_stream() { Some(0) } else { length };
+        let length = || headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
+        let left = if stream.is_end_stream() { Some(0) } else { length() };
         Self { stream, left, is_data_read: false, max_trailers }
     }
 }
