@@ -170,7 +170,9 @@ impl Replay {
         let request = Request::from_parts(head, Body::default());
         let mut facts = Some(self.spare_facts.take().unwrap_or_default());
         // The limiters decide in this call or in a poll.
-        let response = facts::collect(&mut facts, || route.service.respond(request));
+        let collection = facts::collect(&mut facts);
+        let response = route.service.respond(request);
+        drop(collection);
         Some(RunningRequest {
             at: times.now,
             number,
@@ -223,7 +225,9 @@ impl Replay {
     /// Polls a request until it ends or waits for the time of its next decision.
     fn poll(&mut self, mut request: RunningRequest, finished: &mut Finished) {
         let RunningRequest { response, facts, .. } = &mut request;
-        let polled = facts::collect(facts, || response.as_mut().poll(&mut Context::from_waker(Waker::noop())));
+        let collection = facts::collect(facts);
+        let polled = response.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        drop(collection);
         match self.context.clock.take_awaited() {
             Some((at, further)) if polled.is_pending() => {
                 request.at = at;

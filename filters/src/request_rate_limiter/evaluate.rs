@@ -285,7 +285,7 @@ impl Limiter {
     fn deny<B>(&self, check_set: CheckSet, verdict: Verdict, request: &Request<B>) -> Action {
         match &self.on_limit {
             OnLimit::Forward(_) if request.extensions().get::<Rerouted>().is_none() => {
-                Action::Overflow(Report { verdict: Some((check_set, verdict)), ..Report::default() })
+                Action::Overflow(Report { verdict: Some(Box::new((check_set, verdict))), ..Report::default() })
             }
             OnLimit::Forward(_) | OnLimit::Refuse => {
                 let response = self.rules_of(&check_set).deny(&verdict, check_set.checked_rules(), request);

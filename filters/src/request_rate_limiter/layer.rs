@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use http::{Request, Response};
 use tower::{Layer, Service};
 
-use super::evaluate::Step;
+use super::evaluate::{Action, Step};
 use super::future::{Services, WaitingRequest};
 use super::limiter::Limiter;
 use crate::filter::{FilterLayer, Filtered};
@@ -86,6 +86,8 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         match self.limiter.start(&request) {
+            // Without `act`: a request that is refused is not moved.
+            Step::Act(Action::Refuse(response)) => RespondOr::respond(response.map(R::from)),
             Step::Act(action) if !action.is_delayed() => match self.services.act(action, request, &self.limiter) {
                 ControlFlow::Break(refusal) => RespondOr::respond(refusal),
                 ControlFlow::Continue(inner) => RespondOr::forward(Admitted::Forwarded { inner }),

@@ -19,7 +19,8 @@ const WOULD_DENY: HeaderName = HeaderName::from_static("x-ratelimit-would-deny")
 /// Data for the response's headers, and reservations to settle.
 #[derive(Default)]
 pub(super) struct Report {
-    pub(super) verdict: Option<(CheckSet, Verdict)>,
+    /// Boxed: a report is moved several times.
+    pub(super) verdict: Option<Box<(CheckSet, Verdict)>>,
     pub(super) extra: Option<Box<ExtraReport>>,
 }
 
@@ -67,7 +68,7 @@ impl Limiter {
             }
         }
         if rules.headers.included() || verdict.source == Source::Fallback {
-            report.verdict = Some((check_set, verdict));
+            report.verdict = Some(Box::new((check_set, verdict)));
         }
     }
 
@@ -117,7 +118,7 @@ impl Limiter {
 
     /// Returns the denial of a request for which there is no overflow service.
     pub(super) fn denial<B>(&self, report: &Report, request: &Request<B>) -> Response<Bytes> {
-        match &report.verdict {
+        match report.verdict.as_deref() {
             Some((check_set, verdict)) => self.rules_of(check_set).deny(verdict, check_set.checked_rules(), request),
             None => self.unavailable.to_response(request),
         }
@@ -136,7 +137,7 @@ impl Limiter {
 
     /// Adds the report's headers to a response, and settles costs that the response's head states.
     pub(super) fn apply_report<R>(&self, report: Report, response: &mut Response<R>) {
-        if let Some((check_set, verdict)) = &report.verdict {
+        if let Some((check_set, verdict)) = report.verdict.as_deref() {
             let headers = &self.rules_of(check_set).headers;
             headers.append_checked(verdict, check_set.checked_rules(), response.headers_mut());
             Degraded::mark(verdict, response);

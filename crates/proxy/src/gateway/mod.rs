@@ -188,16 +188,17 @@ fn route(
     if head.method == Method::OPTIONS && !body.is_end_stream() {
         head.extensions.insert(HasBody);
     }
-    Ok(call_layers(stack, Request::from_parts(head, body), record))
+    Ok(call_layers(stack, (head, body), record))
 }
 
-/// Calls the layers of a route. They report their facts and spans to `record`.
+/// Calls the layers of a route with a request. They report their facts and spans to `record`.
 #[inline]
-fn call_layers(stack: &RouteStack, request: Request<Body>, record: &mut Record) -> ResponseFuture {
+fn call_layers(stack: &RouteStack, (head, body): (Parts, Body), record: &mut Record) -> ResponseFuture {
     let mut facts = record.take_facts();
     let running = {
         let _scope = record.trace().map(RequestTrace::enter);
-        facts::collect(&mut facts, || stack.service.respond(request))
+        let _collection = facts::collect(&mut facts);
+        stack.service.respond(Request::from_parts(head, body))
     };
     record.set_facts(facts);
     running

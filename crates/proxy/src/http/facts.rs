@@ -48,19 +48,18 @@ thread_local! {
     static CURRENT: Cell<Option<Box<RequestFacts>>> = const { Cell::new(None) };
 }
 
-/// Calls `work`, and collects the facts that layers report meanwhile in `facts`.
+/// Collects the facts that layers report until the result is dropped, after a panic too; `None` if there are none to collect. Not
+/// a scope with a closure: what a closure owns is moved twice, and requests are large.
 #[inline]
-pub fn collect<T>(facts: &mut Option<Box<RequestFacts>>, work: impl FnOnce() -> T) -> T {
-    if facts.is_none() {
-        return work();
-    }
-    let outer = CURRENT.replace(facts.take());
-    let _restored = Collection { facts, outer };
-    work()
+#[must_use]
+pub fn collect(facts: &mut Option<Box<RequestFacts>>) -> Option<Collection<'_>> {
+    let outer = CURRENT.replace(Some(facts.take()?));
+    Some(Collection { facts, outer })
 }
 
-/// Ends a collection when it is dropped, after a panic too.
-struct Collection<'f> {
+/// Facts that are being collected. They are put back when this is dropped.
+#[derive(Debug)]
+pub struct Collection<'f> {
     facts: &'f mut Option<Box<RequestFacts>>,
     outer: Option<Box<RequestFacts>>,
 }
@@ -237,13 +236,15 @@ mod tests {
         let (mut outer, mut inner, mut off) = (Some(Box::default()), Some(Box::default()), None);
         let endpoint = HeaderValue::from_static("orders:8080");
         report_attempt(&endpoint);
-        collect(&mut outer, || {
+        let collection = collect(&mut outer);
+        report_attempt(&endpoint);
+        Timer::start().connected();
+        for facts in [&mut inner, &mut off] {
+            let _collection = collect(facts);
             report_attempt(&endpoint);
-            Timer::start().connected();
-            collect(&mut inner, || report_attempt(&endpoint));
-            collect(&mut off, || report_attempt(&endpoint));
-            report_attempt(&endpoint);
-        });
+        }
+        report_attempt(&endpoint);
+        drop(collection);
         let attempts = |facts: &Option<Box<RequestFacts>>| facts.as_ref().map(|facts| facts.upstream.attempts);
         assert_eq!((attempts(&outer), attempts(&inner), attempts(&off)), (Some(3), Some(1), None));
         assert_eq!(outer.and_then(|facts| facts.upstream.connect), None, "the last attempt did not connect");

@@ -38,7 +38,8 @@ pub struct Record {
     method: Method,
     status: u16,
     sent_bytes: u64,
-    log: Option<(Rc<AccessLog>, LogLine)>,
+    /// The line is boxed: without an access log, the record is small.
+    log: Option<(Rc<AccessLog>, Box<LogLine>)>,
     failure: Option<&'static str>,
     is_counted: bool,
     request_id: Option<RequestId>,
@@ -99,7 +100,7 @@ impl Record {
 
     /// Writes `line` to `log` at the end of the request.
     pub fn logged(&mut self, log: Rc<AccessLog>, line: LogLine) {
-        self.log = Some((log, line));
+        self.log = Some((log, Box::new(line)));
     }
 
     /// Writes no line at the end of the request.
@@ -247,7 +248,7 @@ impl Drop for Record {
         if let Some((log, line)) = self.log.take() {
             let Self { method, status, sent_bytes, failure: reason, .. } = self;
             log.write(
-                line,
+                *line,
                 &Completion { method, status: *status, sent_bytes: *sent_bytes, duration, reason: *reason },
             );
         }

@@ -80,11 +80,13 @@ impl Index {
     }
 
     /// Returns the positions of all routes that can match, and of few others, in ascending order.
+    #[inline]
     pub(super) fn candidates(&self, request: &RequestView<'_>) -> Candidates<'_> {
         let mut candidates = Candidates::default();
         let host = LazyCell::new(|| request.host());
         self.root.collect(request.path.strip_prefix('/'), &host, &mut candidates);
-        candidates.sorted()
+        candidates.sort();
+        candidates
     }
 
     /// Returns the positions of all routes with a path prefix that one of `paths` has, too, and any text or one of `texts`,
@@ -93,7 +95,8 @@ impl Index {
         let mut candidates = Candidates::default();
         self.root.collect_texts(texts, &mut candidates);
         paths.iter().for_each(|path| self.root.collect_below(path, texts, &mut candidates));
-        candidates.sorted()
+        candidates.sort();
+        candidates
     }
 }
 
@@ -175,9 +178,8 @@ impl Node {
 // === impl Candidates ===
 
 impl<'i> Candidates<'i> {
-    fn sorted(mut self) -> Self {
+    fn sort(&mut self) {
         self.overflow.sort_unstable_by(|one, other| other.cmp(one));
-        self
     }
 
     fn push(&mut self, list: &'i [usize]) {
