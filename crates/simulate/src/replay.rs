@@ -167,11 +167,10 @@ impl Replay {
         head.extensions.insert(context);
         let further = times.decided.iter().rev().copied();
         self.context.clock.set(times.now, further, self.horizon(times.horizon));
-        let request = Request::from_parts(head, Body::default());
         let mut facts = Some(self.spare_facts.take().unwrap_or_default());
         // The limiters decide in this call or in a poll.
         let collection = facts::collect(&mut facts);
-        let response = route.service.respond(request);
+        let response = route.service.respond(Request::from_parts(head, Body::default()));
         drop(collection);
         Some(RunningRequest {
             at: times.now,
@@ -233,11 +232,7 @@ impl Replay {
                 request.at = at;
                 self.waiting.insert((at, request.number), (request, further));
             }
-            _ => {
-                let number = request.number;
-                let refusal = self.count(request);
-                finished.push((number, refusal));
-            }
+            _ => finished.push((request.number, self.count(request))),
         }
     }
 

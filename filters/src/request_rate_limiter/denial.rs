@@ -87,11 +87,15 @@ impl Denial {
         (headers, checked): (&RateLimitHeaders, CheckedRules<'_>),
         request: &Request<B>,
     ) -> Response<Bytes> {
-        match self {
-            Self::Prepared(replies) => match replies.get(violated, headers) {
-                Some(reply) => prepared(reply, verdict, (headers, checked), request),
-                None => Response::new(Bytes::new()),
-            },
+        let mut response = match self {
+            Self::Prepared(replies) => {
+                let Some(reply) = replies.get(violated, headers) else {
+                    return Response::new(Bytes::new());
+                };
+                let mut response = reply.to_response(request);
+                headers.complete(verdict, checked, response.headers_mut());
+                response
+            }
             Self::Template { status, template, route, plan, local_reply } => {
                 let mut response = rendered(template, nearest, (route, plan), verdict, request);
                 *response.status_mut() = *status;
@@ -100,10 +104,11 @@ impl Denial {
                 if *local_reply {
                     response.extensions_mut().insert(LOCAL_REPLY);
                 }
-                Degraded::mark(verdict, &mut response);
                 response
             }
-        }
+        };
+        Degraded::mark(verdict, &mut response);
+        response
     }
 
     /// Omits [`LocalReply`] from responses.
@@ -113,19 +118,6 @@ impl Denial {
             Self::Template { local_reply, .. } => *local_reply = false,
         }
     }
-}
-
-/// Returns `reply` with the figures of `verdict`. A function of its own: its only result is not copied.
-fn prepared<B>(
-    reply: &Reply,
-    verdict: &Verdict,
-    (headers, checked): (&RateLimitHeaders, CheckedRules<'_>),
-    request: &Request<B>,
-) -> Response<Bytes> {
-    let mut response = reply.to_response(request);
-    headers.complete(verdict, checked, response.headers_mut());
-    Degraded::mark(verdict, &mut response);
-    response
 }
 
 fn rendered<B>(

@@ -1,32 +1,24 @@
 //! Forwarding of requests by the limiter, at once or after the store has decided.
 
-use std::future::Future;
 use std::ops::ControlFlow;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use pin_project_lite::pin_project;
 use tower::Service;
 
 use super::evaluate::{Action, Evaluated, Step};
 use super::limiter::Limiter;
 use super::report::Report;
+use crate::response_filter::{MapResponse, ResponseMapper};
 use crate::wait::HeldRequest;
 
-pin_project! {
-    /// Future of the inner service's response with the limiter's report, which is added in place: each move copies a response.
-    pub struct ReportedFuture<F> {
-        #[pin]
-        inner: F,
-        report: Option<PendingReport>,
-    }
-}
+/// Future of the inner service's response with the limiter's report.
+type ReportedFuture<F> = MapResponse<F, Option<PendingReport>>;
 
 /// Report for the response of a forwarded request.
-struct PendingReport(Arc<Limiter>, Report);
+pub struct PendingReport(Arc<Limiter>, Report);
 
 /// Services of the limiter.
 #[derive(Clone, Debug)]
@@ -64,12 +56,12 @@ impl<S> Services<S> {
                     report.insert_request_meter(&mut request);
                 }
                 let report = report.map(|report| PendingReport(Arc::clone(limiter), report));
-                ControlFlow::Continue(ReportedFuture { inner: self.inner.call(request), report })
+                ControlFlow::Continue(MapResponse::new(self.inner.call(request), report))
             }
             (Action::Overflow(report), Some(overflow)) => {
                 limiter.reroute(&mut request);
                 let report = PendingReport(Arc::clone(limiter), report);
-                ControlFlow::Continue(ReportedFuture { inner: overflow.call(request), report: Some(report) })
+                ControlFlow::Continue(MapResponse::new(overflow.call(request), Some(report)))
             }
             (Action::Overflow(report), None) => ControlFlow::Break(limiter.denial(&report, &request).map(R::from)),
         }
@@ -94,22 +86,11 @@ where
     }
 }
 
-impl<F, R, E> Future for ReportedFuture<F>
-where
-    F: Future<Output = Result<Response<R>, E>>,
-{
-    type Output = F::Output;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let mut polled = this.inner.poll(cx);
-        if let Poll::Ready(Ok(response)) = &mut polled
-            && let Some(PendingReport(limiter, report)) = this.report.take()
-        {
-            limiter.apply_report(report, response);
-        }
-        polled
+impl ResponseMapper for PendingReport {
+    fn apply<R>(self, response: &mut Response<R>) {
+        let Self(limiter, report) = self;
+        limiter.apply_report(report, response);
     }
 }
 
-crate::opaque_debug!(ReportedFuture<F>, WaitingRequest<S, B>);
+crate::opaque_debug!(PendingReport, WaitingRequest<S, B>);

@@ -39,48 +39,36 @@ impl Future for GatewayFuture {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Response<RecordedBody<Body>>> {
         let Self { progress, record, .. } = &mut *self;
-        // Written here by the layers and changed in place: each move copies it.
-        let mut response = None;
-        match progress {
-            Progress::Running(running) => ready!(poll_layers(running, record.as_deref_mut(), &mut response, cx)),
-            Progress::Refused(failure) => response = failure.take().map(Failure::unrendered),
-        }
-        let record = response.as_mut().and_then(|response| self.finish(response));
-        match response {
-            Some(response) => Poll::Ready(response.map(|body| RecordedBody::new(body, record))),
-            None => Poll::Pending, // polled after completion
-        }
+        let response = match progress {
+            Progress::Running(running) => ready!(poll_layers(running, record.as_deref_mut(), cx)),
+            Progress::Refused(failure) => failure.take().unwrap_or(Failure::Internal).unrendered(),
+        };
+        Poll::Ready(self.finish(response))
     }
 }
 
-/// Polls the layers of the route until `response` is there. A panic ends this request only.
+/// Polls the layers of the route. A panic ends this request only.
 fn poll_layers(
     running: &mut ResponseFuture,
     mut record: Option<&mut Record>,
-    response: &mut Option<Response<Body>>,
     cx: &mut Context<'_>,
-) -> Poll<()> {
+) -> Poll<Response<Body>> {
     let mut facts = record.as_mut().and_then(|record| record.take_facts());
     let scope = record.as_ref().and_then(|record| record.trace()).map(RequestTrace::enter);
     let collection = facts::collect(&mut facts);
-    let polled = catch_unwind(AssertUnwindSafe(|| {
-        let Ok(ready) = ready!(running.as_mut().poll(cx));
-        *response = Some(ready);
-        Poll::Ready(())
-    }));
+    let polled = catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx)));
     drop((collection, scope));
     if let Some(record) = record {
         record.set_facts(facts);
     }
-    polled.unwrap_or_else(|panic| {
-        *response = Some(panic_failure(&*panic).unrendered());
-        Poll::Ready(())
-    })
+    match polled {
+        Ok(polled) => polled.map(|Ok(response)| response),
+        Err(panic) => Poll::Ready(panic_failure(&*panic).unrendered()),
+    }
 }
 
 impl GatewayFuture {
-    /// Completes the head of the response. Returns the record, unless the tunnel that it opens has it.
-    fn finish(&mut self, response: &mut Response<Body>) -> Option<Box<Record>> {
+    fn finish(&mut self, mut response: Response<Body>) -> Response<RecordedBody<Body>> {
         let (mut reason, mut is_degraded, mut tunnel) = (None, false, None);
         if !response.extensions().is_empty() {
             reason = response.extensions().get::<LocalReply>().map(|reply| reply.reason);
@@ -89,16 +77,16 @@ impl GatewayFuture {
             if response.status() == StatusCode::BAD_REQUEST
                 && let Some(record) = &mut self.record
             {
-                record_detail(record, response);
+                record_detail(record, &response);
             }
-            render(response, self.form.accepts_problem);
+            render(&mut response, self.form.accepts_problem);
         }
         if let Some(fields) = &self.form.fields {
-            fields.add(self.form.uses_tls, response);
+            fields.add(self.form.uses_tls, &mut response);
         }
         let status = response.status();
         if let Some(caller) = self.form.rpc.take() {
-            caller.translate(response);
+            caller.translate(&mut response);
         }
         let mut record = self.record.take();
         if let Some(record) = &mut record {
@@ -114,7 +102,7 @@ impl GatewayFuture {
             let state = response.extensions().get::<TunnelState>().cloned().unwrap_or_default();
             record = record.and_then(|record| hold_until_closed(&tunnel, state, record));
         }
-        record
+        response.map(|body| RecordedBody::new(body, record))
     }
 }
 

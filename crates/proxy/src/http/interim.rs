@@ -49,7 +49,9 @@ struct SharedQueue {
 impl InterimResponses {
     /// Begins a request, the next one of the connection or the stream.
     pub fn open(&self) -> InterimSender {
-        self.clear();
+        if self.has_waiting() {
+            drop(self.take());
+        }
         let request = (self.0.request.load(Relaxed) | 1) + 2;
         self.0.request.store(request, Relaxed);
         InterimSender { queue: self.clone(), request }
@@ -90,14 +92,7 @@ impl InterimResponses {
     /// Drops all further responses: the final response begins. If `may_write`, the queued ones are written before it.
     pub fn close(&self, may_write: bool) {
         self.0.request.store(self.0.request.load(Relaxed) & !1, Relaxed);
-        if !may_write {
-            self.clear();
-        }
-    }
-
-    #[inline]
-    fn clear(&self) {
-        if self.has_waiting() {
+        if !may_write && self.has_waiting() {
             drop(self.take());
         }
     }

@@ -20,7 +20,7 @@ use crate::server::request_line::RequestLine;
 use crate::server::stream::ClientStream;
 
 /// Bytes that are read at once, at most.
-const MAX_READ: usize = part(64 * 1024);
+const MAX_READ: u64 = part(64 * 1024) as u64;
 /// Bytes of further requests that are read while the gateway watches for the client's end.
 const READ_AHEAD: usize = 512;
 
@@ -176,11 +176,8 @@ impl ClientIo {
     /// Reads from the socket. A hidden end is not reported.
     fn poll_socket(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        let mut reader = GatedReader(&mut self.stream, &mut self.gate);
-        let progress = ready!(match buf.remaining() > MAX_READ {
-            true => Pin::new(&mut reader.take(MAX_READ as u64)).poll_read(cx, buf),
-            false => Pin::new(&mut reader).poll_read(cx, buf),
-        });
+        let reader = GatedReader(&mut self.stream, &mut self.gate);
+        let progress = ready!(Pin::new(&mut reader.take(MAX_READ)).poll_read(cx, buf));
         let is_end = progress.is_ok() && buf.filled().len() == before;
         if is_end && self.half_close && self.hides_end(cx) {
             return Poll::Pending;

@@ -3,8 +3,8 @@
 
 use http::StatusCode;
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap, HeaderName, HeaderValue, TE,
+    TRANSFER_ENCODING, VIA,
 };
 
 use crate::http::fields::{has_token, has_underscore, is_forwarded};
@@ -96,15 +96,10 @@ impl HeaderPolicy {
     }
 
     fn is_hop_by_hop(&self, name: &HeaderName) -> bool {
-        let listed = |is_default: bool| self.remove.as_ref().map_or(is_default, |listed| listed.contains(name));
-        // Most names are numbers: comparing their texts takes longer.
-        match *name {
-            CONNECTION | TRANSFER_ENCODING | UPGRADE | TE => true,
-            PROXY_AUTHENTICATE | PROXY_AUTHORIZATION => listed(true),
-            _ => match name.as_str() {
-                "keep-alive" | "proxy-connection" => true,
-                text => listed(text == "x-application-context"),
-            },
+        match name.as_str() {
+            "connection" | "keep-alive" | "proxy-connection" | "transfer-encoding" | "upgrade" | "te" => true,
+            "proxy-authenticate" | "proxy-authorization" | "x-application-context" if self.remove.is_none() => true,
+            _ => self.remove.as_ref().is_some_and(|listed| listed.contains(name)),
         }
     }
 }

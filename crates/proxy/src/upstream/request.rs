@@ -63,13 +63,12 @@ fn prepare_http1(request: &mut Request<Body>, origin: &Origin, extras: Option<&R
     // Comparing the few names of a head costs less than a look-up.
     let (mut hosts, mut has_te) = (0_usize, false);
     for (name, value) in headers.iter_mut() {
+        has_te |= *name == TE;
         if *name == HOST {
             hosts += 1;
             if !preserve_host {
                 *value = origin.authority.clone();
             }
-        } else {
-            has_te |= *name == TE;
         }
     }
     if hosts == 0 || (hosts > 1 && !preserve_host) {
