@@ -73,9 +73,9 @@ impl<T> RouteTable<T> {
     /// Returns an error if a route before the first match is undecided. A later route must not take the request: it may
     /// lack the limits of the undecided one.
     pub fn find(&self, request: &RequestView<'_>) -> Result<Option<RouteEntry<'_, T>>, Undecided> {
-        // Not a `for`: its iterator would be moved.
         let mut candidates = self.index.candidates(request);
-        while let Some(index) = candidates.next() {
+        // By reference: a loop copies the iterator that it owns.
+        for index in &mut candidates {
             let Some((predicates, value)) = self.routes.get(index) else { continue };
             match Decision::all(predicates.iter().map(|predicate| predicate.decide(request))) {
                 Decision::Yes => return Ok(Some(RouteEntry { value, index, predicates })),
