@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::admin::admin_state::AdminState;
 use crate::admin::reply::{Reply, json, problem};
 use tollgate_config::{Actuator, Audience, Route, SecretValues};
-use tollgate_routing::Predicate;
+use tollgate_routing::AllOf;
 
 /// Text in place of a value that may be a secret.
 const MASK: &str = "****";
@@ -143,21 +143,6 @@ fn masked(metadata: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
     metadata.iter().map(|(name, value)| (&**name, if is_known(name) { value } else { MASK })).collect()
 }
 
-/// Returns predicates in Spring's form. Expected values of headers, cookies and parameters are masked.
-fn predicate(predicates: &[Predicate]) -> String {
-    let shown = predicates.iter().map(|predicate| {
-        let text = predicate.to_string();
-        match text.split_once(" regexp=") {
-            Some((start, value)) if value != "null" => format!("{start} regexp={MASK}"),
-            _ => text,
-        }
-    });
-    shown.enumerate().fold(String::new(), |joined, (index, text)| match index {
-        0 => text,
-        _ => format!("({joined} && {text})"),
-    })
-}
-
 fn masked_texts(texts: &[String], secrets: &SecretValues) -> Vec<String> {
     texts.iter().map(|text| secrets.mask(text)).collect()
 }
@@ -167,7 +152,7 @@ fn describe<'r>(route: &'r Route, secrets: &SecretValues) -> RouteReply<'r> {
         route_id: &route.id,
         uri: secrets.mask(&with_port(&route.definition.uri)),
         order: route.order,
-        predicate: secrets.mask(&predicate(&route.predicates)),
+        predicate: secrets.mask(&format!("{:#}", AllOf(&route.predicates))),
         filters: masked_texts(route.definition.masked_filters(Audience::Network), secrets),
         metadata: masked(&route.definition.metadata),
     }

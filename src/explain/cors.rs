@@ -44,14 +44,13 @@ pub(super) fn judge(
     };
     let mut headers = by_name(&headers);
     headers.remove(VARY.as_str());
-    Some(CorsJudgement { policy: Some(pattern(path)), verdict, headers })
+    Some(CorsJudgement { policy: Some(patterns(path)), verdict, headers })
 }
 
-/// Returns the path pattern of a policy.
-fn pattern(path: &Predicate) -> String {
-    let text = path.to_string();
-    let patterns = text.split_once('[').and_then(|(_, rest)| rest.rsplit_once("], "));
-    patterns.map_or_else(|| text.clone(), |(patterns, _)| patterns.to_owned())
+/// Returns the path patterns of a policy.
+fn patterns(path: &Predicate) -> String {
+    let patterns: Vec<_> = path.path_patterns().into_iter().flatten().map(ToString::to_string).collect();
+    patterns.join(", ")
 }
 
 impl CorsVerdict {

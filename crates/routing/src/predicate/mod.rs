@@ -35,7 +35,7 @@ use crate::path::PathPattern;
 use crate::request::{RequestPart, RequestView, Variables};
 
 /// A condition on a request. It is displayed as in Spring Cloud Gateway's routes endpoint:
-/// `Paths: [/orders/**], match trailing slash: false`.
+/// `Paths: [/orders/**], match trailing slash: false`. `{:#}` masks the expected values of header fields, cookies and parameters.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predicate(Kind);
 
@@ -60,7 +60,7 @@ pub(crate) enum Combination<'p> {
     All(&'p [Predicate]),
 }
 
-/// Predicates that must all hold, displayed as in Spring Cloud Gateway: `((A && B) && C)`.
+/// Predicates that must all hold, displayed as in Spring Cloud Gateway: `((A && B) && C)`; by `{:#}` as [`Predicate`] is.
 #[derive(Clone, Copy, Debug)]
 pub struct AllOf<'a>(pub &'a [Predicate]);
 
@@ -154,7 +154,8 @@ impl Predicate {
             Kind::Any(predicates) | Kind::All(predicates) => {
                 predicates.iter().flat_map(Self::nested_path_patterns).collect()
             }
-            _ => self.path_patterns().unwrap_or_default().iter().collect(),
+            Kind::Path(path) => path.patterns().iter().collect(),
+            Kind::Host(_) | Kind::Method(_) | Kind::Weight(_) | Kind::Not(_) | Kind::Other(_) => Vec::new(),
         }
     }
 
@@ -199,7 +200,7 @@ impl Predicate {
         match &self.0 {
             Kind::Any(predicates) => Some(Combination::Any(predicates)),
             Kind::All(predicates) => Some(Combination::All(predicates)),
-            _ => None,
+            Kind::Path(_) | Kind::Host(_) | Kind::Method(_) | Kind::Weight(_) | Kind::Not(_) | Kind::Other(_) => None,
         }
     }
 
@@ -224,7 +225,10 @@ impl fmt::Display for Predicate {
             Kind::Weight(weight) => weight.fmt(f),
             Kind::Any(predicates) => write_joined(f, predicates, "||"),
             Kind::All(predicates) => write_joined(f, predicates, "&&"),
-            Kind::Not(predicate) => write!(f, "!{predicate}"),
+            Kind::Not(predicate) => {
+                f.write_str("!")?;
+                predicate.fmt(f)
+            }
             Kind::Other(condition) => condition.fmt(f),
         }
     }
@@ -244,9 +248,12 @@ fn write_joined(f: &mut fmt::Formatter<'_>, predicates: &[Predicate], operator: 
         f.write_str("(")?;
     }
     for (index, predicate) in predicates.iter().enumerate() {
-        match index {
-            0 => write!(f, "{predicate}")?,
-            _ => write!(f, " {operator} {predicate})")?,
+        if index > 0 {
+            write!(f, " {operator} ")?;
+        }
+        fmt::Display::fmt(predicate, f)?;
+        if index > 0 {
+            f.write_str(")")?;
         }
     }
     Ok(())

@@ -15,6 +15,9 @@ use crate::error::PredicateError;
 pub(super) const OPTIONAL_REGEXP: PredicateArgument =
     PredicateArgument::text("regexp", "Regular expression that must match a whole value. Default: any value.");
 
+/// Text in place of an expression, which may be a secret.
+const MASK: &str = "****";
+
 /// Maximum number of cached expressions.
 const MAX_CACHED: usize = 1024;
 
@@ -24,7 +27,7 @@ thread_local! {
     static CACHE: RefCell<HashMap<Box<str>, Weak<JavaRegex>>> = RefCell::default();
 }
 
-/// An expression for whole values, displayed as configured.
+/// An expression for whole values, displayed as configured; by `{:#}` as [`MASK`].
 #[derive(Clone, Debug)]
 pub(super) struct ValueRegex {
     source: Box<str>,
@@ -73,6 +76,6 @@ impl PartialEq for ValueRegex {
 
 impl fmt::Display for ValueRegex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.source)
+        f.write_str(if f.alternate() { MASK } else { &self.source })
     }
 }

@@ -77,6 +77,7 @@ impl Condition for Cookie {
 
 impl fmt::Display for Cookie {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Cookie: name={} regexp={}", self.name, self.regexp)
+        write!(f, "Cookie: name={} regexp=", self.name)?;
+        self.regexp.fmt(f)
     }
 }

@@ -70,7 +70,8 @@ impl Condition for Header {
 
 impl fmt::Display for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Header: {} regexp={}", self.configured_name, OrNull(&self.regexp))
+        write!(f, "Header: {} regexp=", self.configured_name)?;
+        OrNull(&self.regexp).fmt(f)
     }
 }
 

@@ -64,7 +64,8 @@ impl Condition for Query {
 
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Query: param={} regexp={}", self.param, OrNull(&self.regexp))
+        write!(f, "Query: param={} regexp=", self.param)?;
+        OrNull(&self.regexp).fmt(f)
     }
 }
 

@@ -47,6 +47,19 @@ fn predicates_are_displayed_as_in_spring() {
 }
 
 #[test]
+fn masked_values_leave_the_rest_of_a_combination() {
+    let query = |regexp| Predicate::query("q", regexp).unwrap();
+    let cookie = Predicate::negated(Predicate::cookie("c", "s3cret").unwrap());
+    let header = Predicate::header("X-Key", Some("s3cret")).unwrap();
+    let any = Predicate::any(vec![query(None), header, cookie]);
+    assert_eq!(
+        format!("{:#}", AllOf(&[any, query(Some("s3cret")), Predicate::method(&texts(&["GET"])).unwrap()])),
+        "((((Query: param=q regexp=null || Header: X-Key regexp=****) || !Cookie: name=c regexp=****) \
+         && Query: param=q regexp=****) && Methods: [GET])"
+    );
+}
+
+#[test]
 fn errors_say_what_to_write_instead() {
     let chain = |error: PredicateError| {
         let mut text = error.to_string();
