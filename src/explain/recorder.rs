@@ -24,9 +24,9 @@ use crate::explain::model::{Bucket, CountedKey, ForwardedRequest, REQUEST_COUNTE
 use crate::explain::text::describe;
 use crate::explain::{KeysOf, PlansOf, by_name};
 use tollgate_config::{
-    Atomicity, ConcurrencyLimiter, Config, Filter, Http2, RateLimiter, RequestCounter, Route, StoreKind, Target,
+    Atomicity, ConcurrencyLimiter, Config, Http2, Naming, RateLimiter, RequestCounter, Route, StoreKind, Target,
 };
-use tollgate_proxy::gateway::layer_context::LayerContext;
+use tollgate_proxy::gateway::layer_context::{LayerContext, Position};
 use tollgate_proxy::gateway::stack::route_service;
 use tollgate_proxy::http::body::Body;
 use tollgate_proxy::http::service::SharedService;
@@ -142,47 +142,38 @@ impl<'r> Recorder<'r> {
         (records.forwarded.take(), counted)
     }
 
-    /// Returns the position of the filter that `is` accepts.
-    fn position(&self, is: impl Fn(&Filter) -> bool) -> usize {
-        self.route.filters.iter().position(is).unwrap_or_default()
-    }
-
     /// Returns the form of keys in Redis, if a filter with `store` keeps its counts there.
     fn redis_keys(&self, store: Option<StoreKind>, is_locked: bool) -> Option<RedisKeys> {
         let redis = self.config.redis.as_ref().filter(|_| store != Some(StoreKind::Memory))?;
         Some(RedisKeys { prefix: Arc::clone(&redis.settings.key_prefix), hash_ids: redis.hash_keys, is_locked })
     }
 
-    fn recording_store<C>(&self, position: usize, redis: Option<RedisKeys>, counted: C) -> RecordingStore<C> {
-        RecordingStore { position, redis, counted, records: Arc::clone(&self.records) }
+    fn recording_store<C>(&self, position: &Position<'_>, redis: Option<RedisKeys>, counted: C) -> RecordingStore<C> {
+        RecordingStore { position: position.index, redis, counted, records: Arc::clone(&self.records) }
     }
 }
 
 impl LayerContext for Recorder<'_> {
-    fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
-        let position =
-            self.position(|filter| matches!(filter, Filter::RequestRateLimiter(it) if std::ptr::eq(&**it, limiter)));
+    fn store(&self, position: &Position<'_>, limiter: &RateLimiter) -> Arc<dyn Store> {
         let is_locked = limiter.atomicity != Atomicity::Script;
-        let naming = self.route.rate_limiters().find(|naming| std::ptr::eq(naming.limiter, limiter));
-        let rules = naming.into_iter().flat_map(|naming| naming.all());
-        let limits = rules.map(|rule| (Arc::clone(&rule.scope), rule.limit.rule.clone(), rule.enforcement()));
+        let naming = Naming { route: position.route_id, number: position.number(), limiter };
+        let limits = naming.all().into_iter().map(|rule| {
+            let enforcement = rule.enforcement();
+            (rule.scope, rule.limit.rule.clone(), enforcement)
+        });
         let buckets = Buckets { store: limiter.store, is_locked, limits: limits.collect() };
         Arc::new(self.recording_store(position, self.redis_keys(limiter.store, is_locked), buckets))
     }
 
-    fn slots(&self, limiter: &ConcurrencyLimiter, _: Arc<SlotStats>) -> Arc<dyn SlotStore> {
-        let position =
-            self.position(|filter| matches!(filter, Filter::ConcurrencyLimiter(it) if std::ptr::eq(&**it, limiter)));
+    fn slots(&self, position: &Position<'_>, limiter: &ConcurrencyLimiter, _: Arc<SlotStats>) -> Arc<dyn SlotStore> {
         Arc::new(self.recording_store(position, self.redis_keys(limiter.store, false), limiter.rule))
     }
 
-    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
-        let position =
-            self.position(|filter| matches!(filter, Filter::RequestCounter(it) if std::ptr::eq(&**it, counter)));
+    fn meter(&self, position: &Position<'_>, counter: &RequestCounter, scope: Arc<str>) -> Meter {
         let ledger = Arc::new(Ledger::new(16));
-        self.records.lock().ledgers.push((position, Arc::clone(&scope), Arc::clone(&ledger)));
+        self.records.lock().ledgers.push((position.index, Arc::clone(&scope), Arc::clone(&ledger)));
         let hashes_ids = self.config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
-        Meter::new(ledger, &meter_settings(counter, route, scope, hashes_ids))
+        Meter::new(ledger, &meter_settings(counter, position.route_id, scope, hashes_ids))
     }
 
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
@@ -252,14 +243,14 @@ impl RecordingStore<Buckets> {
             records.counted.push((self.position, counted));
         }
         let capacities = checks.iter().map(|check| check.rule.capacity());
-        let answers = checks.iter().map(|check| RuleVerdict {
+        let rule_verdicts = checks.iter().map(|check| RuleVerdict {
             outcome: if check.cost > check.rule.capacity() { Outcome::NeverAdmitted } else { Outcome::Allowed },
             remaining: check.rule.capacity().saturating_sub(check.cost),
             reset_after: Duration::ZERO,
             delay: Duration::ZERO,
             counted_at_us: 0,
         });
-        let verdict = Verdict::combine(answers.collect(), capacities, Source::Memory);
+        let verdict = Verdict::combine(rule_verdicts.collect(), capacities, Source::Memory);
         verdict.unwrap_or_else(|| Verdict::uncounted(Outcome::Allowed))
     }
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::explain::DryRunSettings;
 use crate::explain::model::SkippedRule;
-use tollgate_config::{Filter, Route};
+use tollgate_config::Route;
 use tollgate_proxy::http::client_certificate::CertifiedClient;
 use tollgate_proxy::upstream::balance::policy::hash;
 use tollgate_routing::{RequestView, Undecided};
@@ -89,17 +89,15 @@ impl DecidedConditions {
     ) -> Result<Self, Undecided> {
         let bits = route.conditions().decide(request)?;
         let mut limiters = route.rate_limiters();
-        let skipped = route.filters.iter().map(|filter| match filter {
-            Filter::RequestRateLimiter(_) => {
-                let rules = limiters.next().into_iter().flat_map(|naming| naming.all());
-                let skipped = rules.filter_map(|rule| {
-                    let (predicate, seen) = rule.limit.when.as_ref()?.mismatch(request, settings.audience)?;
-                    let (predicate, plan) = (settings.secrets.mask(predicate), rule.plan.map(str::to_owned));
-                    Some(SkippedRule { rule: rule.label.to_string(), plan, predicate, seen })
-                });
-                skipped.collect()
-            }
-            _ => Vec::new(),
+        let skipped = route.filters.iter().map(|filter| {
+            let naming = filter.as_rate_limiter().and_then(|_| limiters.next());
+            let rules = naming.into_iter().flat_map(|naming| naming.all());
+            let skipped = rules.filter_map(|rule| {
+                let (predicate, seen) = rule.limit.when.as_ref()?.mismatch(request, settings.audience)?;
+                let (predicate, plan) = (settings.secrets.mask(predicate), rule.plan.map(str::to_owned));
+                Some(SkippedRule { rule: rule.label.to_string(), plan, predicate, seen })
+            });
+            skipped.collect()
         });
         Ok(Self { bits, skipped: skipped.collect() })
     }

@@ -15,7 +15,7 @@ use tollgate_limiter::metering::{Ledger, Meter};
 use tollgate_limiter::store::memory::{Clock, MemoryStore};
 use tollgate_limiter::store::{Check, Decision, OwnedCheck, Store};
 use tollgate_limiter::verdict::{Outcome, Verdict};
-use tollgate_proxy::gateway::layer_context::LayerContext;
+use tollgate_proxy::gateway::layer_context::{LayerContext, Position};
 use tollgate_proxy::http::facts::RequestFacts;
 use tollgate_proxy::http::service::ResponseFuture;
 use tollgate_proxy::instrumentation::metrics::Metrics;
@@ -137,16 +137,16 @@ impl LogContext {
 }
 
 impl LayerContext for LogContext {
-    fn store(&self, _: &RateLimiter) -> Arc<dyn Store> {
+    fn store(&self, _: &Position<'_>, _: &RateLimiter) -> Arc<dyn Store> {
         Arc::<LogStore>::clone(&self.store)
     }
 
-    fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
+    fn slots(&self, _: &Position<'_>, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
         Arc::new(MemorySlots::new(Arc::<SlotTable>::default(), limiter.rule, stats))
     }
 
-    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
-        Meter::new(Arc::new(Ledger::new(1)), &meter_settings(counter, route, scope, false))
+    fn meter(&self, position: &Position<'_>, counter: &RequestCounter, scope: Arc<str>) -> Meter {
+        Meter::new(Arc::new(Ledger::new(1)), &meter_settings(counter, position.route_id, scope, false))
     }
 
     fn metrics(&self) -> (&Metrics, usize) {

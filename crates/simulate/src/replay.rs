@@ -95,11 +95,12 @@ impl Replay {
         let any = |is_so: fn(&LogRoute) -> bool| self.table.iter().any(|(_, route)| is_so(route));
         let has_logged_keys = any(|route| route.keys.iter().any(NeededKey::is_logged));
         match slot {
-            Slot::Status => false,
+            Slot::Status | Slot::Skipped => false,
             Slot::Rule | Slot::Key | Slot::Keys => has_logged_keys,
             Slot::Route => self.measurement.is_some() || has_logged_keys || any(|route| route.is_uncertain),
             Slot::Reason => has_logged_keys || self.local_responses.has_policies() || any(|route| route.checks_size),
-            _ => true,
+            Slot::Time | Slot::Decided | Slot::DecidedOrder | Slot::Client | Slot::Method | Slot::Target => true,
+            Slot::Query | Slot::Request | Slot::Host | Slot::ReceivedBytes | Slot::Verdict | Slot::Header(_) => true,
         }
     }
 

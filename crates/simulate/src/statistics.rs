@@ -163,7 +163,9 @@ impl RouteCounts {
             let is_observed = match verdict.kind {
                 VerdictKind::Denied => false,
                 VerdictKind::Observed => true,
-                _ => continue,
+                VerdictKind::Allowed | VerdictKind::Unavailable | VerdictKind::Exempt | VerdictKind::Blocked => {
+                    continue;
+                }
             };
             self.rule(&verdict.labels.rule).deny(is_observed, facts.key_of(verdict), second);
         }

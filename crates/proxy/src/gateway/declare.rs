@@ -6,9 +6,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::gateway::layer_context::Position;
 use crate::gateway::resilience::breaker_name;
 use crate::gateway::response_cache::cache_name;
-use crate::gateway::stack::Position;
 use crate::gateway::worker_state::{labelled_patterns, route_labels, upstream_name};
 use crate::instrumentation::metrics::Metrics;
 use crate::state::stores::SharedStores;
@@ -63,8 +63,8 @@ fn declare_filter(
     match &route.filters[position.index] {
         Filter::RequestRateLimiter(limiter) => {
             let naming = Naming { route: &route.id, number: position.number(), limiter };
-            for named in naming.all() {
-                let series = metrics.limiter(Metrics::CONFIGURED, &route.id, &named.label, named.plan);
+            for rule in naming.all() {
+                let series = metrics.limiter(Metrics::CONFIGURED, &route.id, &rule.label, rule.plan);
                 series.configured(limiter.store == Some(StoreKind::Memory));
                 handles.push(series);
             }

@@ -1,4 +1,4 @@
-//! State that layers are built with.
+//! State that the layers of a route are built with, and their positions in it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,17 +12,29 @@ use tollgate_limiter::store::Store;
 
 use crate::http::service::SharedService;
 use crate::instrumentation::metrics::Metrics;
-use tollgate_config::{ConcurrencyLimiter, RateLimiter, RequestCounter, ResponseCache};
+use tollgate_config::{ConcurrencyLimiter, Filter, RateLimiter, RequestCounter, ResponseCache, RouteConditions};
+
+/// Position of a filter in its route.
+#[derive(Debug)]
+pub struct Position<'r> {
+    /// Id of the route.
+    pub route_id: &'r Arc<str>,
+    /// Filters of the route.
+    pub filters: &'r [Filter],
+    /// Index of the filter among them.
+    pub index: usize,
+}
 
 /// Stores, caches, breakers and metrics of the layers. The defaults are those of `explain` and `simulate`, where caches are
 /// empty, circuit breakers are closed, and `forward:` ends at an upstream without a body.
 pub trait LayerContext {
-    /// Returns the store of the limiter's buckets.
-    fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store>;
-    /// Returns the meter of a counter of `route`, which counts under `scope`.
-    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter;
-    /// Returns the store of the limiter's slots, which are counted in `stats`.
-    fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore>;
+    /// Returns the store of the buckets of the limiter at `position`.
+    fn store(&self, position: &Position<'_>, limiter: &RateLimiter) -> Arc<dyn Store>;
+    /// Returns the meter of the counter at `position`, which counts under `scope`.
+    fn meter(&self, position: &Position<'_>, counter: &RequestCounter, scope: Arc<str>) -> Meter;
+    /// Returns the store of the slots of the limiter at `position`, which are counted in `stats`.
+    fn slots(&self, position: &Position<'_>, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>)
+    -> Arc<dyn SlotStore>;
     /// Metrics of the process, and the index of the worker that writes them.
     fn metrics(&self) -> (&Metrics, usize);
     /// Returns the plans in the Redis hash `hash`, each cached for `cache`; `None` gives every key the default plan.
@@ -52,5 +64,39 @@ pub trait LayerContext {
     /// Returns true if all local responses carry their reason, for an access log with reason codes.
     fn logs_reasons(&self) -> bool {
         true
+    }
+}
+
+impl Position<'_> {
+    /// Returns the number of the filter among those of its kind in the route, from 1.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        let kind = |filter: &Filter| std::mem::discriminant(filter);
+        let counted = kind(&self.filters[self.index]);
+        self.filters[..=self.index].iter().filter(|filter| kind(filter) == counted).count()
+    }
+
+    /// Returns the scope of a counter or a concurrency limiter. Route ids contain no `#`. The keys of the two kinds
+    /// have different prefixes, so their numbers may coincide.
+    pub(super) fn scope(&self) -> Arc<str> {
+        match self.number() {
+            1 => Arc::clone(self.route_id),
+            number => format!("{}#{number}", self.route_id).into(),
+        }
+    }
+
+    /// Returns the conditions of the rules of the route.
+    pub(super) fn conditions(&self) -> RouteConditions {
+        RouteConditions::of(self.filters.iter().filter_map(Filter::as_rate_limiter))
+    }
+
+    /// Returns true if a filter of the route reads API keys: the denials of a key are counted.
+    pub(super) fn reads_api_keys(&self) -> bool {
+        self.filters.iter().any(Filter::reads_api_key)
+    }
+
+    /// Returns true if a filter in front of this one acts on responses.
+    pub(super) fn is_behind_response_filter(&self) -> bool {
+        self.filters[..self.index].iter().any(|filter| filter.properties().acts_on_responses)
     }
 }

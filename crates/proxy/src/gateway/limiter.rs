@@ -13,10 +13,9 @@ use tollgate_limiter::verdict::Source;
 use tower::service_fn;
 use tower::util::{MapRequest, MapResponse};
 
-use crate::gateway::layer_context::LayerContext;
+use crate::gateway::layer_context::{LayerContext, Position};
 use crate::gateway::observed_stores::{Traced, recorded};
 use crate::gateway::respond::forward_failed;
-use crate::gateway::stack::Position;
 use crate::http::body::Body;
 use crate::http::failure::Failure;
 use crate::http::service::SharedService;
@@ -36,7 +35,7 @@ pub(super) fn with_rate_limiter(
     let route = position.route_id;
     let naming = Naming { route, number: position.number(), limiter };
     let (sets, all) = (rule_sets(naming, &position.conditions(), context), naming.all());
-    let store: Arc<dyn Store> = context.store(limiter);
+    let store: Arc<dyn Store> = context.store(position, limiter);
     let store = if context.logs_reasons() { recorded(store, &all) } else { store };
     let store: Arc<dyn Store> = if context.is_traced() { Traced::new(store, route, naming.scope()) } else { store };
     let builder = RequestRateLimiterLayer::builder().rule_sets(sets).settings(limiter.settings.clone());
@@ -69,11 +68,15 @@ fn verdict_observer(
     let (route, scope, is_traced) = (Arc::clone(naming.route), naming.scope(), context.is_traced());
     let rules: Vec<_> = rules
         .iter()
-        .map(|named| {
-            let rule = named.name.as_deref().map_or_else(|| Arc::clone(&named.scope), Into::into);
-            let name = RuleName { route: Arc::clone(&route), rule, plan: named.plan.map(Into::into) };
+        .map(|named_limit| {
+            let rule = named_limit.name.as_deref().map_or_else(|| Arc::clone(&named_limit.scope), Into::into);
+            let name = RuleName { route: Arc::clone(&route), rule, plan: named_limit.plan.map(Into::into) };
             let top_keys = context.counts_keys().then(|| top_keys::register(name));
-            (Arc::clone(&named.label), metrics.limiter(worker, &route, &named.label, named.plan), top_keys)
+            (
+                Arc::clone(&named_limit.label),
+                metrics.limiter(worker, &route, &named_limit.label, named_limit.plan),
+                top_keys,
+            )
         })
         .collect();
     let of_limiter = metrics.limiter(worker, &route, &scope, None);
@@ -119,7 +122,11 @@ fn meter_response(mut response: Response<Body>) -> Response<Body> {
 fn rule_sets(naming: Naming<'_>, conditions: &RouteConditions, context: &dyn LayerContext) -> RuleSets {
     let settings = &naming.limiter.settings;
     let limits = |plan, rules| {
-        naming.named(plan, rules).into_iter().map(|named| limit(named, settings, conditions)).collect::<Vec<_>>()
+        naming
+            .named(plan, rules)
+            .into_iter()
+            .map(|named_limit| limit(named_limit, settings, conditions))
+            .collect::<Vec<_>>()
     };
     let plans = naming.limiter.plans.as_ref().map(|plans| Plans {
         resolver: match &plans.resolver {
@@ -139,8 +146,12 @@ fn rule_sets(naming: Naming<'_>, conditions: &RouteConditions, context: &dyn Lay
     RuleSets { default: limits(None, &naming.limiter.rules), plans }
 }
 
-fn limit(named: NamedLimit<'_>, settings: &request_rate_limiter::Settings, conditions: &RouteConditions) -> Limit {
-    let NamedLimit { name, scope, limit, .. } = named;
+fn limit(
+    named_limit: NamedLimit<'_>,
+    settings: &request_rate_limiter::Settings,
+    conditions: &RouteConditions,
+) -> Limit {
+    let NamedLimit { name, scope, limit, .. } = named_limit;
     Limit {
         name: name.map_or_else(|| Arc::clone(&scope), Into::into),
         scope,

@@ -27,10 +27,10 @@ struct LabelledRule {
 
 /// Returns `store` with a report of each decision under `rules`.
 pub(super) fn recorded(store: Arc<dyn Store>, rules: &[NamedLimit<'_>]) -> Arc<dyn Store> {
-    let rule = |named: &NamedLimit<'_>| LabelledRule {
-        scope: Arc::clone(&named.scope),
-        rule: named.limit.rule.clone(),
-        label: Arc::clone(&named.label),
+    let rule = |named_limit: &NamedLimit<'_>| LabelledRule {
+        scope: Arc::clone(&named_limit.scope),
+        rule: named_limit.limit.rule.clone(),
+        label: Arc::clone(&named_limit.label),
     };
     let plans = rules.chunk_by(|one, next| one.plan == next.plan).map(|plan| plan.iter().map(rule).collect());
     Arc::new(RecordedStore { store, plans: plans.collect() })

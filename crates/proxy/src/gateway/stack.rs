@@ -18,7 +18,7 @@ use tollgate_filters::verify_api_key::IdentifyLayer;
 use tower::util::{MapRequest, MapResponse};
 use tower::{Layer, service_fn};
 
-use crate::gateway::layer_context::LayerContext;
+use crate::gateway::layer_context::{LayerContext, Position};
 use crate::gateway::respond::forward_failed;
 use crate::gateway::{limiter, resilience, response_cache};
 use crate::http::body::Body;
@@ -29,8 +29,7 @@ use crate::upstream::endpoints::RouteEndpoints;
 use crate::upstream::forward::Forward;
 use crate::upstream::forwarded::set_forwarded_prefix;
 use tollgate_config::{
-    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, RouteConditions, Target,
-    with_plain_layer,
+    ConcurrencyLimiter, Filter, HeaderAction, RepeatedKeys, RequestCounter, Route, Target, with_plain_layer,
 };
 
 /// Returns the innermost service of a route to an upstream.
@@ -167,46 +166,6 @@ fn without_limits_of_upstream(filters: &[Filter], innermost: SharedService) -> S
     }))
 }
 
-/// Position of a filter in its route.
-pub(super) struct Position<'r> {
-    pub(super) route_id: &'r Arc<str>,
-    pub(super) filters: &'r [Filter],
-    pub(super) index: usize,
-}
-
-impl Position<'_> {
-    /// Returns the number of the filter among those of its kind in the route, from 1.
-    pub(super) fn number(&self) -> usize {
-        let kind = |filter: &Filter| std::mem::discriminant(filter);
-        let counted = kind(&self.filters[self.index]);
-        self.filters[..=self.index].iter().filter(|filter| kind(filter) == counted).count()
-    }
-
-    /// Returns the scope of a counter or a concurrency limiter. Route ids contain no `#`. The keys of the two kinds
-    /// have different prefixes, so their numbers may coincide.
-    pub(super) fn scope(&self) -> Arc<str> {
-        match self.number() {
-            1 => Arc::clone(self.route_id),
-            number => format!("{}#{number}", self.route_id).into(),
-        }
-    }
-
-    /// Returns the conditions of the rules of the route.
-    pub(super) fn conditions(&self) -> RouteConditions {
-        RouteConditions::of(self.filters.iter().filter_map(Filter::as_rate_limiter))
-    }
-
-    /// Returns true if a filter of the route reads API keys: the denials of a key are counted.
-    fn reads_api_keys(&self) -> bool {
-        self.filters.iter().any(Filter::reads_api_key)
-    }
-
-    /// Returns true if a filter in front of this one acts on responses.
-    fn is_behind_response_filter(&self) -> bool {
-        self.filters[..self.index].iter().any(|filter| filter.properties().acts_on_responses)
-    }
-}
-
 /// Puts the layer of one filter in front of `service`.
 fn with_filter(
     filter: &Filter,
@@ -223,9 +182,7 @@ fn with_filter(
             response_cache::with_response_cache(route_id, position.filters, cache, service, context)
         }
         Filter::RequestCounter(counter) => with_request_counter(position, counter, service, context),
-        Filter::ConcurrencyLimiter(limiter) => {
-            with_concurrency_limiter(route_id, position.scope(), limiter, service, context)
-        }
+        Filter::ConcurrencyLimiter(limiter) => with_concurrency_limiter(position, limiter, service, context),
         Filter::RequestRateLimiter(limiter) => {
             let marks_refusals =
                 context.logs_reasons() || position.is_behind_response_filter() || position.reads_api_keys();
@@ -248,7 +205,7 @@ fn with_request_counter(
     context: &dyn LayerContext,
 ) -> SharedService {
     let scope = counter.bucket.clone().unwrap_or_else(|| position.scope());
-    let meter = Arc::new(context.meter(counter, position.route_id, scope));
+    let meter = Arc::new(context.meter(position, counter, scope));
     let layer = RequestCounterLayer::new(meter, counter.key_resolver.clone());
     let inner = MapRequest::new(service, |request: Request<Counted<Body>>| request.map(Body::from));
     let outer = |response: Response<Counted<Body>>| response.map(Body::from);
@@ -256,15 +213,14 @@ fn with_request_counter(
 }
 
 fn with_concurrency_limiter(
-    route_id: &Arc<str>,
-    scope: Arc<str>,
+    position: &Position<'_>,
     limiter: &ConcurrencyLimiter,
     service: SharedService,
     context: &dyn LayerContext,
 ) -> SharedService {
-    let (metrics, worker) = context.metrics();
-    let series = metrics.concurrency(worker, route_id, &scope);
-    let store = context.slots(limiter, Arc::clone(series.slots()));
+    let ((metrics, worker), scope) = (context.metrics(), position.scope());
+    let series = metrics.concurrency(worker, position.route_id, &scope);
+    let store = context.slots(position, limiter, Arc::clone(series.slots()));
     let builder = ConcurrencyLimiterLayer::builder().shared_store(scope, store).settings(limiter.settings.clone());
     let builder = builder.on_verdict(move |event| series.observe(event.verdict));
     let Ok(layer) = builder.build() else { return limiter::admits_nothing() };

@@ -16,7 +16,7 @@ use tollgate_limiter::store::Store;
 
 use crate::gateway::cors::{no_route_service, with_cors, with_cors_headers};
 use crate::gateway::generation::{Generation, SharedGeneration};
-use crate::gateway::layer_context::LayerContext;
+use crate::gateway::layer_context::{LayerContext, Position};
 use crate::gateway::reroute::CurrentGeneration;
 use crate::gateway::respond::forward_failed;
 use crate::gateway::response_cache::cache_name;
@@ -198,16 +198,16 @@ impl WorkerState {
 }
 
 impl LayerContext for WorkerState {
-    fn slots(&self, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
+    fn slots(&self, _: &Position<'_>, limiter: &ConcurrencyLimiter, stats: Arc<SlotStats>) -> Arc<dyn SlotStore> {
         self.stores.slots(limiter, stats)
     }
 
-    fn store(&self, limiter: &RateLimiter) -> Arc<dyn Store> {
+    fn store(&self, _: &Position<'_>, limiter: &RateLimiter) -> Arc<dyn Store> {
         self.stores.store(limiter)
     }
 
-    fn meter(&self, counter: &RequestCounter, route: &Arc<str>, scope: Arc<str>) -> Meter {
-        self.stores.meter(counter, route, scope)
+    fn meter(&self, position: &Position<'_>, counter: &RequestCounter, scope: Arc<str>) -> Meter {
+        self.stores.meter(counter, position.route_id, scope)
     }
 
     fn plans(&self, hash: &str, cache: Duration) -> Option<Arc<dyn PlanSource>> {
