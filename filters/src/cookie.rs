@@ -7,7 +7,7 @@ use crate::repeated::Repeated;
 
 /// Returns the value of the cookie `name`, without space around it and without the double quotes that may enclose it
 /// (RFC 6265 §4.2.1).
-pub(crate) fn value<'a>(headers: &'a HeaderMap, name: &str) -> Repeated<'a> {
+pub(crate) fn value<'a>(headers: &'a HeaderMap, name: &str) -> Repeated<&'a [u8]> {
     let pairs = headers.get_all(COOKIE).iter().flat_map(|line| line.as_bytes().split(|b| *b == b';'));
     let values = pairs.filter_map(|pair| value_of(pair, name));
     Repeated::of(values, |one, other| one == other)
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn differing_cookies_of_one_name_have_no_value() {
         for (lines, expected) in [
-            (&["a=1; b=2"][..], Repeated::One(b"1")),
+            (&["a=1; b=2"][..], Repeated::One(&b"1"[..])),
             (&["b=2"], Repeated::Absent),
             (&["a=1; a=\"1\""], Repeated::One(b"1")),
             (&["a=1; a=2"], Repeated::Differing),

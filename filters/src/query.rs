@@ -12,7 +12,7 @@ pub(crate) fn values<'a>(uri: &'a Uri, name: &str) -> impl Iterator<Item = &'a [
 }
 
 /// Returns the raw value of the parameter `name`. Values are compared decoded.
-pub(crate) fn value<'a>(uri: &'a Uri, name: &str) -> Repeated<'a> {
+pub(crate) fn value<'a>(uri: &'a Uri, name: &str) -> Repeated<&'a [u8]> {
     Repeated::of(values(uri, name), |one, other| percent::decode(one, true).eq(percent::decode(other, true)))
 }
 

@@ -117,7 +117,7 @@ impl<S: Store> RateLimiter<S> {
     /// A cost of 0 is always allowed.
     #[must_use = "a request that is denied must not proceed"]
     pub async fn check(&self, key: impl AsRef<[u8]>, cost: u64) -> Verdict {
-        // Not by `Decision::verdict`: the future of a call that is decided at once stays small.
+        // Not by `Decision::get`: the future of a call that is decided at once stays small.
         match self.decide(key.as_ref(), cost) {
             Decision::Ready(verdict) => verdict,
             Decision::Pending(verdict) => verdict.await,

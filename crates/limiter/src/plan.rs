@@ -1,8 +1,8 @@
 //! Sources of plan names.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
+
+use crate::store::StoreReply;
 
 /// Maps key ids to plan names.
 pub trait PlanSource: Send + Sync {
@@ -10,19 +10,5 @@ pub trait PlanSource: Send + Sync {
     fn plan(&self, id: &[u8]) -> PlanLookup;
 }
 
-/// Result of a plan lookup.
-pub enum PlanLookup {
-    /// The plan's name, if the key has one.
-    Ready(Option<Arc<str>>),
-    /// A lookup in progress; it resolves within the source's deadline.
-    Pending(Pin<Box<dyn Future<Output = Option<Arc<str>>> + Send>>),
-}
-
-impl std::fmt::Debug for PlanLookup {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Ready(plan) => f.debug_tuple("Ready").field(plan).finish(),
-            Self::Pending(_) => f.write_str("Pending"),
-        }
-    }
-}
+/// The plan's name, if the key has one.
+pub type PlanLookup = StoreReply<Option<Arc<str>>>;

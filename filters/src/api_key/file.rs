@@ -7,8 +7,8 @@ use std::fmt;
 use granit_parser::Event;
 use thiserror::Error;
 
+use super::key_entry::{EntryError, Reader};
 use super::lines;
-use super::reader::{EntryError, Reader};
 use super::table::{BuildError, Builder, KeyTable};
 
 /// Errors that one report lists. Others are counted.

@@ -5,8 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::entry::Entry;
-use super::reader::Value;
+use super::key_entry::{Entry, Value};
 use super::table::Builder;
 
 /// Reads `text` if each line is an entry such as `- {id: alice, sha256: …}`, a comment or empty, and no entry has an error.

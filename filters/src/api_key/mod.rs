@@ -5,18 +5,16 @@
 //! the key resolver `api-key` reads.
 
 mod identity;
-mod settings;
+mod sources;
 
-#[cfg(feature = "verify-api-key")]
-mod entry;
 #[cfg(feature = "verify-api-key")]
 mod expiry;
 #[cfg(feature = "verify-api-key")]
 mod file;
 #[cfg(feature = "verify-api-key")]
-mod lines;
+mod key_entry;
 #[cfg(feature = "verify-api-key")]
-mod reader;
+mod lines;
 #[cfg(feature = "verify-api-key")]
 mod table;
 #[cfg(all(test, feature = "verify-api-key"))]
@@ -26,9 +24,7 @@ mod tests;
 pub use self::file::KeyFileError;
 pub use self::identity::{ApiKey, Identity, Refusal};
 #[cfg(feature = "verify-api-key")]
-pub use self::reader::EntryError;
-#[cfg(feature = "verify-api-key")]
-pub(crate) use self::settings::Presented;
-pub use self::settings::{ApiKeySource, KeyPart, Settings};
+pub use self::key_entry::EntryError;
+pub use self::sources::{ApiKeySource, KeyPart, Settings};
 #[cfg(feature = "verify-api-key")]
 pub use self::table::{KeyHash, KeyTable, hash, hex};

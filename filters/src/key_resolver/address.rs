@@ -61,8 +61,8 @@ impl KeyResolver {
         A: Into<Option<IpAddr>>,
     {
         let address = move |extensions: &Extensions, _: &HeaderMap| {
-            let known = extensions.get::<T>().and_then(|peer| address(peer).into());
-            known.or_else(client_address::note_missing)
+            let peer_address = extensions.get::<T>().and_then(|peer| address(peer).into());
+            peer_address.or_else(client_address::note_missing)
         };
         Self(Kind::IpFrom(UserFn(Arc::new(address)), IpPrefixes::DEFAULT))
     }

@@ -63,7 +63,7 @@ fn write_prefix(bits: u8, full: u8, out: &mut KeyBuf) {
 }
 
 /// Returns the value of the field `name`.
-pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Repeated<'a> {
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Repeated<&'a [u8]> {
     Repeated::of(headers.get_all(name).iter().map(HeaderValue::as_bytes), |one, other| one == other)
 }
 
@@ -127,7 +127,7 @@ pub(super) fn decoded<'a>(raw: &'a [u8], plus_is_space: bool, out: &'a mut KeyBu
 }
 
 /// Returns the value of `part` of the client's certificate.
-pub(super) fn certificate(extensions: &Extensions, part: CertificatePart) -> Repeated<'_> {
+pub(super) fn certificate(extensions: &Extensions, part: CertificatePart) -> Repeated<&'_ [u8]> {
     let Some(VerifiedClient(certificate)) = extensions.get::<VerifiedClient>() else { return Repeated::Absent };
     Repeated::of(certificate.values(part).iter().map(String::as_bytes), |one, other| one == other)
 }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
+use tollgate_limiter::store::StoreReply;
 use tower::Service;
 
 use super::guesses::Guesses;
 use super::remote::{Found, RemoteKeys};
 use super::usage::{CountDenial, KeyUsage, fingerprint, now};
-use crate::api_key::{ApiKey, Identity, Refusal};
-use crate::api_key::{KeyHash, KeyTable, hash};
-use crate::api_key::{Presented, Settings};
+use crate::api_key::{ApiKey, Identity, KeyHash, KeyTable, Refusal, Settings, hash};
 use crate::filter::{Filter, FilterLayer};
+use crate::repeated::Repeated;
 use crate::response_filter::MapResponse;
 use crate::wait::{Admitted, HeldRequest};
 
@@ -46,10 +46,7 @@ pub enum KeyStore {
 type Identified = (Identity, Option<u64>);
 
 /// Result of a look-up.
-enum LookUp {
-    Ready(Identified),
-    Pending(Pin<Box<dyn Future<Output = Identified> + Send>>),
-}
+type LookUp = StoreReply<Identified>;
 
 /// Request that waits for the store.
 pub struct WaitingRequest<S, B> {
@@ -86,10 +83,10 @@ impl Identifier {
     }
 
     fn look_up<B>(self: &Arc<Self>, request: &Request<B>) -> LookUp {
-        let key = match self.settings.presented(request) {
-            Presented::Absent => return LookUp::Ready((Identity::Absent, None)),
-            Presented::Differing => return self.guessed(request, Refusal::Differing),
-            Presented::One(key) => key,
+        let key = match self.settings.keys(request) {
+            Repeated::Absent => return LookUp::Ready((Identity::Absent, None)),
+            Repeated::Differing => return self.guessed(request, Refusal::Differing),
+            Repeated::One(key) => key,
         };
         let hash = hash(&key);
         let remote = match &self.store {

@@ -155,7 +155,7 @@ impl BucketStore {
             Self::Memory(store) => store.decide(&checks, &[]),
             Self::Redis(store) => store.decide(&checks, &[]),
         };
-        let verdict = decision.verdict().await;
+        let verdict = decision.get().await;
         match verdict.remaining {
             Some(remaining) if verdict.source != Source::Fallback => {
                 Ok((remaining, verdict.reset_after, verdict.counted_at_us))

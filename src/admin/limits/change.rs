@@ -9,7 +9,7 @@ use tollgate_limiter::rule::MAX_SAFE_INTEGER;
 use tollgate_limiter::store::redis::{StoreError, Unanswered};
 
 use crate::admin::limits::error::LimitsError;
-use crate::admin::limits::selection::name;
+use crate::admin::limits::selection::{name, quoted};
 use crate::admin::request::BodyError;
 use tollgate_config::NamedLimit;
 
@@ -103,11 +103,7 @@ impl Change {
 
 /// Returns the names of rules, with their plans.
 pub(super) fn names(rules: &[NamedLimit<'_>]) -> Vec<String> {
-    let shown = |rule: &NamedLimit<'_>| match rule.plan {
-        Some(plan) => format!("`{}` of plan `{plan}`", name(rule)),
-        None => format!("`{}`", name(rule)),
-    };
-    rules.iter().map(shown).collect()
+    rules.iter().map(|rule| quoted(name(rule), rule.plan)).collect()
 }
 
 impl Lost {

@@ -15,7 +15,7 @@ use crate::admin::access::Caller;
 use crate::admin::admin_state::AdminState;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::limits::reply::{EndedOverride, ListedOverride, NewOverride, Numbers, OverrideNumbers, RuleReply};
-use crate::admin::limits::selection::{Selector, name, only, select_for};
+use crate::admin::limits::selection::{Selector, name, only, quoted, select_for};
 use crate::admin::limits::{Place, selector};
 use crate::admin::reply::{Reply, audited, json, whole_millis};
 use crate::admin::request::{BodyError, ExpiresIn, MAX_BYTES, read_body};
@@ -139,14 +139,14 @@ pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Resul
         let RuleReply { rule, settings, .. } = RuleReply::new(route, selected);
         return ended(rule, Some(settings));
     }
-    let found = state.stores.overrides.find(id, query.rule.as_deref(), query.plan.as_deref(), key);
-    if let [it] = found.as_slice()
+    let overrides = state.stores.overrides.find(id, query.rule.as_deref(), query.plan.as_deref(), key);
+    if let [it] = overrides.as_slice()
         && state.stores.remove_override(&it.target, config).await?
     {
         return ended(it.names.rule.clone(), None);
     }
     match configured {
-        _ if found.len() > 1 => Err(LimitsError::SeveralOverrides(choices(&found))),
+        _ if overrides.len() > 1 => Err(LimitsError::SeveralOverrides(choices(&overrides))),
         Ok(_) | Err(LimitsError::SeveralRules(_) | LimitsError::SeveralResolvers(_)) => Err(LimitsError::NoOverride),
         Err(error) => Err(error),
     }
@@ -154,10 +154,7 @@ pub(in crate::admin) async fn end(place: Place<'_>, state: &AdminState) -> Resul
 
 /// Lists the rules and plans of overrides to choose from.
 fn choices(overrides: &[Override]) -> String {
-    let name = |it: &Override| match &it.target.plan {
-        Some(plan) => format!("`{}` of plan `{plan}`", it.names.rule),
-        None => format!("`{}`", it.names.rule),
-    };
+    let name = |each: &Override| quoted(&each.names.rule, each.target.plan.as_deref());
     overrides.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 

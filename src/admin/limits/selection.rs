@@ -9,7 +9,7 @@ use crate::admin::admin_state::AdminState;
 use crate::admin::limits::error::LimitsError;
 use crate::admin::reply::known_names;
 use tollgate_config::{Config, NamedLimit, PlanResolver, Plans, Route};
-use tollgate_limiter::plan::{PlanLookup, PlanSource};
+use tollgate_limiter::plan::PlanSource;
 use tollgate_limiter::store::redis::RedisPlans;
 
 /// Names of a call that select rules.
@@ -44,7 +44,12 @@ pub(super) fn name<'r>(rule: &'r NamedLimit<'_>) -> &'r str {
     rule.name.as_deref().unwrap_or(&rule.scope)
 }
 
-/// Returns the name of a rule with its plan, for messages.
+/// Returns the name of a rule, or of its bucket, and that of its plan, for messages.
+pub(super) fn quoted(name: &str, plan: Option<&str>) -> String {
+    plan.map_or_else(|| format!("`{name}`"), |plan| format!("`{name}` of plan `{plan}`"))
+}
+
+/// Returns the name of a rule with its plan, for lists of names.
 fn shown_name(rule: &NamedLimit<'_>) -> String {
     rule.plan.map_or_else(|| name(rule).to_owned(), |plan| format!("{} of plan {plan}", name(rule)))
 }
@@ -117,10 +122,7 @@ pub(super) fn only<'c>(rules: &[NamedLimit<'c>]) -> Result<NamedLimit<'c>, Limit
 
 /// Lists the buckets and plans to choose from.
 fn choices(rules: &[NamedLimit<'_>]) -> String {
-    let bucket = |rule: &NamedLimit<'_>| {
-        let scope = rule.scope.strip_prefix('#').unwrap_or(&rule.scope);
-        rule.plan.map_or_else(|| format!("`{scope}`"), |plan| format!("`{scope}` of plan `{plan}`"))
-    };
+    let bucket = |rule: &NamedLimit<'_>| quoted(rule.scope.strip_prefix('#').unwrap_or(&rule.scope), rule.plan);
     rules.iter().map(bucket).collect::<Vec<_>>().join(", ")
 }
 
@@ -159,11 +161,7 @@ pub(super) async fn key_plan(
             let client = state.stores.redis_client().ok_or(LimitsError::Unreachable)?;
             let hashes = config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
             let source = RedisPlans::new(client, hash.clone(), Duration::ZERO).hash_keys(hashes);
-            let plan = match source.plan(key) {
-                PlanLookup::Ready(plan) => plan,
-                PlanLookup::Pending(plan) => plan.await,
-            };
-            plan.map(|plan| plan.to_string())
+            source.plan(key).get().await.map(|plan| plan.to_string())
         }
     };
     Ok(KeyPlan::ByKey(configured(plans, name)))

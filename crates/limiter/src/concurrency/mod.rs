@@ -15,8 +15,6 @@ mod slots;
 mod stats;
 
 use std::any::Any;
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 pub use self::memory::{MemorySlots, SlotTable};
@@ -25,6 +23,7 @@ pub use self::rule::{Concurrency, ConcurrencyError};
 pub use self::slots::{Owner, Reply, Slots, Step};
 pub use self::stats::{Renewal, SlotStats};
 use super::key::BucketKey;
+use super::store::StoreReply;
 use super::verdict::{Outcome, Source, Verdict};
 
 /// Retry delay of denied requests. The end of a request is unknown; the expiry of the first slot is only an upper bound and
@@ -43,23 +42,8 @@ pub trait SlotStore: Send + Sync {
     fn acquire(&self, key: BucketKey<'_>) -> Acquisition;
 }
 
-/// Result of an acquisition, or the future of one.
-#[must_use = "a request without a slot must not proceed"]
-pub enum Acquisition {
-    /// Decided.
-    Ready(Acquired),
-    /// In progress; resolves within the store's deadline.
-    Pending(Pin<Box<dyn Future<Output = Acquired> + Send>>),
-}
-
-impl std::fmt::Debug for Acquisition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Ready(acquired) => f.debug_tuple("Ready").field(acquired).finish(),
-            Self::Pending(_) => f.write_str("Pending"),
-        }
-    }
-}
+/// Result of an acquisition, at once or later.
+pub type Acquisition = StoreReply<Acquired>;
 
 /// Result of an acquisition.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ pub mod memory;
 #[cfg(feature = "redis")]
 pub mod redis;
 
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -114,44 +115,49 @@ impl OwnedCheck {
     }
 }
 
-/// A verdict, or the future of one.
+/// Reply of a store: at once, or the future of one.
 #[must_use = "a request that is denied must not proceed"]
-pub enum Decision {
-    /// Decided.
-    Ready(Verdict),
+pub enum StoreReply<T> {
+    /// The reply.
+    Ready(T),
     /// In progress; resolves within the store's deadline.
-    Pending(Pin<Box<dyn Future<Output = Verdict> + Send>>),
+    Pending(Pin<Box<dyn Future<Output = T> + Send>>),
 }
 
-impl std::fmt::Debug for Decision {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// Verdict on a request.
+pub type Decision = StoreReply<Verdict>;
+
+impl<T: fmt::Debug> fmt::Debug for StoreReply<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ready(verdict) => f.debug_tuple("Ready").field(verdict).finish(),
+            Self::Ready(reply) => f.debug_tuple("Ready").field(reply).finish(),
             Self::Pending(_) => f.write_str("Pending"),
         }
     }
 }
 
-impl Decision {
-    /// Returns the decision with `change` applied to its verdict.
-    pub fn map(self, change: impl FnOnce(Verdict) -> Verdict + Send + 'static) -> Self {
+impl<T: 'static> StoreReply<T> {
+    /// Returns the reply with `change` applied to it.
+    pub fn map(self, change: impl FnOnce(T) -> T + Send + 'static) -> Self {
         match self {
-            Self::Ready(verdict) => Self::Ready(change(verdict)),
-            Self::Pending(verdict) => Self::Pending(Box::pin(async move { change(verdict.await) })),
+            Self::Ready(reply) => Self::Ready(change(reply)),
+            Self::Pending(reply) => Self::Pending(Box::pin(async move { change(reply.await) })),
         }
     }
 
-    /// Waits for the verdict.
+    /// Waits for the reply.
     #[must_use = "a request that is denied must not proceed"]
-    pub async fn verdict(self) -> Verdict {
+    pub async fn get(self) -> T {
         match self {
-            Self::Ready(verdict) => verdict,
-            Self::Pending(verdict) => verdict.await,
+            Self::Ready(reply) => reply,
+            Self::Pending(reply) => reply.await,
         }
     }
+}
 
+#[cfg(feature = "redis")]
+impl Decision {
     /// Decides the observed rules in a second step, if this decision of the enforced ones allows the request.
-    #[cfg(feature = "redis")]
     pub(crate) fn then_observed<S: Store + Clone + 'static>(self, store: &S, observed: &[Check<'_>]) -> Self {
         match self {
             _ if observed.is_empty() => self,
@@ -166,7 +172,7 @@ impl Decision {
                         return verdict;
                     }
                     let decision = store.decide(&observed.iter().map(OwnedCheck::check).collect::<Vec<_>>(), &[]);
-                    verdict.with_observed(decision.verdict().await)
+                    verdict.with_observed(decision.get().await)
                 }))
             }
         }

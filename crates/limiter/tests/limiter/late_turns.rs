@@ -244,10 +244,10 @@ async fn observed_rules_count_no_request_without_another_turn() {
     let rules = [no_queue(), window()];
     let checks = checks(&rules);
     let (enforced, observed) = checks.split_at(1);
-    let _ = direct.decide(enforced, observed).verdict().await;
+    let _ = direct.decide(enforced, observed).get().await;
     server.query::<()>(&["FLUSHALL"]).unwrap();
     proxy.once(Fault::Delay(MISSED));
-    let verdict = late.decide(enforced, observed).verdict().await;
+    let verdict = late.decide(enforced, observed).get().await;
     assert!(!verdict.is_allowed() && verdict.observed.is_none(), "{verdict:?}");
     let look = Check { cost: 0, ..checks[1] };
     eventually("it is returned", async || answer(direct.decide(&[look], &[])).await.remaining == Some(100)).await;

@@ -24,7 +24,7 @@ fn check<'a>(scope: &'a str, rule: &'a Rule) -> Check<'a> {
 
 /// Decides under an enforced and an observed rule.
 async fn ask(store: &RedisStore, enforced: &Rule, observed: &Rule) -> Verdict {
-    store.decide(&[check("r#held", enforced)], &[check("r#tried", observed)]).verdict().await
+    store.decide(&[check("r#held", enforced)], &[check("r#tried", observed)]).get().await
 }
 
 /// Allowed by the enforced rule, and by the observed one.
@@ -44,10 +44,10 @@ async fn enforced_and_observed_rules_of_any_algorithm_are_one_call() {
         let checks: Vec<Check<'_>> = scopes.iter().zip(&rules).map(|(scope, rule)| check(scope, rule)).collect();
         let (enforced, observed) = checks.split_at(1 + first % (count - 1));
         // The first call loads the script.
-        let _ = store.decide(enforced, observed).verdict().await;
+        let _ = store.decide(enforced, observed).get().await;
         let mut monitor = Monitor::start(&server);
         for _ in 0..3 {
-            let verdict = store.decide(enforced, observed).verdict().await;
+            let verdict = store.decide(enforced, observed).get().await;
             assert_eq!(verdict.source, Source::Redis);
             assert_eq!(verdict.observed.is_some(), verdict.is_allowed(), "{rules:?}");
         }
@@ -93,9 +93,9 @@ async fn two_steps_remain_where_equal_requests_share_calls() {
     let (held, tried) = checks.split_at(1);
     let redis = &mut server.connection();
     // Loads the scripts for both lists, and for each of them.
-    let _ = plain.decide(held, tried).verdict().await;
-    let _ = plain.decide(held, &[]).verdict().await;
-    let _ = plain.decide(tried, &[]).verdict().await;
+    let _ = plain.decide(held, tried).get().await;
+    let _ = plain.decide(held, &[]).get().await;
+    let _ = plain.decide(tried, &[]).get().await;
     let leased = plain.clone().lease(Some(HOUR));
     let mut monitor = Monitor::start(&server);
     let mut calls = |decisions: usize, expected: usize, reason: &str| {
@@ -104,18 +104,18 @@ async fn two_steps_remain_where_equal_requests_share_calls() {
     };
     let first = plain.decide(held, tried);
     let second = plain.decide(held, tried);
-    let (first, second) = tokio::join!(first.verdict(), second.verdict());
+    let (first, second) = tokio::join!(first.get(), second.get());
     assert_eq!([allowed(&first), allowed(&second)], [(true, Some(true)); 2]);
     calls(2, 3, "the second takes two calls, since an equal request is in flight");
-    assert_eq!(allowed(&plain.decide(held, tried).verdict().await), (true, Some(true)));
+    assert_eq!(allowed(&plain.decide(held, tried).get().await), (true, Some(true)));
     calls(1, 1, "alone");
-    assert_eq!(allowed(&leased.decide(held, tried).verdict().await), (true, Some(true)));
+    assert_eq!(allowed(&leased.decide(held, tried).get().await), (true, Some(true)));
     calls(1, 2, "leases are taken per list");
-    let twice = plain.decide(held, held).verdict().await;
+    let twice = plain.decide(held, held).get().await;
     calls(1, 2, "the second step must see the first one");
     let left = twice.observed.map(|observed| observed.remaining);
     assert_eq!(left, Some(twice.remaining.map(|left| left - 1)));
-    let twice = memory().0.decide(held, held).verdict().await;
+    let twice = memory().0.decide(held, held).get().await;
     assert_eq!((twice.remaining, twice.observed.and_then(|observed| observed.remaining)), (Some(99), Some(98)));
 }
 

@@ -33,7 +33,7 @@ impl Store for CountingStore {
         }
         Decision::Pending(Box::pin(async move {
             sleep(latency).await;
-            decision.verdict().await
+            decision.get().await
         }))
     }
 

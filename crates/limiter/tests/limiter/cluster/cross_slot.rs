@@ -85,7 +85,7 @@ async fn observed_rules_of_other_slots_take_a_step_of_their_own() {
     for (observed_id, calls) in [(1, 2), (0, 1)] {
         let before = client.stats().call_sizes.buckets().iter().sum::<u64>();
         let decision = store.decide(&[check("r#held", 0)], &[check("r#tried", observed_id)]);
-        assert_eq!(decision.verdict().await.observed.map(|observed| observed.remaining), Some(Some(9)));
+        assert_eq!(decision.get().await.observed.map(|observed| observed.remaining), Some(Some(9)));
         assert_eq!(client.stats().call_sizes.buckets().iter().sum::<u64>() - before, calls);
     }
 }

@@ -57,7 +57,7 @@ const LOOK: &str = "local all, time = {}, redis.call('TIME') \
 const KEEP: &str = "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('PERSIST', key) end";
 
 pub(crate) async fn answer(decision: Decision) -> Verdict {
-    decision.verdict().await
+    decision.get().await
 }
 
 impl Stores {
@@ -105,11 +105,11 @@ impl Stores {
         enforced: &[Check<'_>],
         observed: &[Check<'_>],
     ) -> Result<Verdict, String> {
-        let memory = self.memory.decide(enforced, observed).verdict().await;
+        let memory = self.memory.decide(enforced, observed).get().await;
         if *MEMORY_ONLY {
             return Ok(memory);
         }
-        let redis = self.redis.decide(enforced, observed).verdict().await;
+        let redis = self.redis.decide(enforced, observed).get().await;
         let from_redis = |verdict: &Verdict| Verdict { source: Source::Redis, order: 0, ..verdict.clone() };
         let observed = memory.observed.as_deref().map(|observed| Box::new(from_redis(observed)));
         let expected = Verdict { observed, ..from_redis(&memory) };

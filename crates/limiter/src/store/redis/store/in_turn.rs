@@ -35,7 +35,7 @@ impl RedisStore {
                 return Verdict { observed: observed_verdict, ..verdict };
             }
             if let Some(taken) = observed_verdict.filter(|observed| observed.is_allowed()) {
-                store.return_costs(observed.iter().zip(&answers(&taken)), verdict.decided_at_us());
+                store.return_costs(observed.iter().zip(&rule_verdicts(&taken)), verdict.decided_at_us());
             }
             verdict
         }))
@@ -52,7 +52,7 @@ impl RedisStore {
             let sent = Instant::now();
             let start_at = sent + verdict.delay;
             let decision = self.decide_once(&again.iter().map(|check| check.check()).collect::<Vec<_>>(), &[]);
-            let mut turns = decision.verdict().await;
+            let mut turns = decision.get().await;
             if turns.source == Source::Fallback {
                 // Redis has admitted the request already.
                 break;
@@ -69,26 +69,26 @@ impl RedisStore {
 
     /// Verdict with `turns` in place of the `missed` ones. If they are denied, the other rules get the cost back.
     fn with_turns(&self, checks: &[OwnedCheck], before: &Verdict, missed: &[usize], turns: &Verdict) -> Verdict {
-        let mut answers = self::answers(before);
+        let mut rule_verdicts = self::rule_verdicts(before);
         if !turns.is_allowed() {
             let taken: Vec<usize> = (0..checks.len()).filter(|position| !missed.contains(position)).collect();
-            self.return_costs(taken.iter().map(|at| (&checks[*at], &answers[*at])), turns.decided_at_us());
+            self.return_costs(taken.iter().map(|at| (&checks[*at], &rule_verdicts[*at])), turns.decided_at_us());
             for at in taken {
                 let full = checks[at].rule.capacity();
-                answers[at].remaining = answers[at].remaining.saturating_add(checks[at].cost).min(full);
+                rule_verdicts[at].remaining = rule_verdicts[at].remaining.saturating_add(checks[at].cost).min(full);
             }
         }
-        for (position, turn) in missed.iter().zip(self::answers(turns)) {
-            answers[*position] = turn;
+        for (position, turn) in missed.iter().zip(self::rule_verdicts(turns)) {
+            rule_verdicts[*position] = turn;
         }
         let capacities = checks.iter().map(|check| check.rule.capacity());
-        Verdict::combine(answers, capacities, turns.source).unwrap_or_else(|| turns.clone())
+        Verdict::combine(rule_verdicts, capacities, turns.source).unwrap_or_else(|| turns.clone())
     }
 
     /// Returns the costs of a request that was denied at `denied_at_us` after all.
     fn return_costs<'c>(&self, taken: impl Iterator<Item = (&'c OwnedCheck, &'c RuleVerdict)>, denied_at_us: u64) {
-        for (check, answer) in taken {
-            self.return_cost(check.check(), answer.counted_at_us, denied_at_us);
+        for (check, rule_verdict) in taken {
+            self.return_cost(check.check(), rule_verdict.counted_at_us, denied_at_us);
         }
     }
 
@@ -108,11 +108,11 @@ impl RedisStore {
 }
 
 /// Verdict of each rule.
-fn answers(verdict: &Verdict) -> Vec<RuleVerdict> {
+fn rule_verdicts(verdict: &Verdict) -> Vec<RuleVerdict> {
     let Verdict { outcome, reset_after, delay, counted_at_us, .. } = *verdict;
     let remaining = verdict.remaining.unwrap_or_default();
     match &*verdict.per_rule {
         [] => vec![RuleVerdict { outcome, remaining, reset_after, delay, counted_at_us }],
-        answers => answers.to_vec(),
+        rule_verdicts => rule_verdicts.to_vec(),
     }
 }

@@ -8,6 +8,7 @@ use http::{HeaderName, HeaderValue, Request};
 
 use crate::percent;
 use crate::query;
+use crate::repeated::Repeated;
 
 static AUTHORIZATION_FIELD: HeaderName = AUTHORIZATION;
 
@@ -38,14 +39,6 @@ pub struct Settings {
     pub sources: Vec<ApiKeySource>,
     /// Field of forwarded requests with the id of the key.
     pub id_header: HeaderName,
-}
-
-/// Keys in a request.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Presented<'r> {
-    Absent,
-    One(Cow<'r, [u8]>),
-    Differing,
 }
 
 // === impl ApiKeySource ===
@@ -121,29 +114,34 @@ impl Settings {
 
     /// Returns true if `request` has a field or a parameter for a key.
     pub fn has_field<B>(&self, request: &Request<B>) -> bool {
-        self.presented(request) != Presented::Absent
+        self.keys(request) != Repeated::Absent
     }
 
     /// Returns the keys in `request`. Empty values are no keys.
-    pub(crate) fn presented<'r, B>(&self, request: &'r Request<B>) -> Presented<'r> {
-        let mut presented = Presented::Absent;
+    pub(crate) fn keys<'r, B>(&self, request: &'r Request<B>) -> Repeated<Cow<'r, [u8]>> {
+        let mut keys = Repeated::Absent;
+        let mut add = |key: Cow<'r, [u8]>| {
+            if !key.is_empty() {
+                keys.add(key);
+            }
+        };
         for source in &self.sources {
             match source {
                 ApiKeySource::Header(name) => {
                     let values = request.headers().get_all(name).iter();
-                    values.for_each(|value| presented.add(Cow::Borrowed(value.as_bytes())));
+                    values.for_each(|value| add(Cow::Borrowed(value.as_bytes())));
                 }
                 ApiKeySource::Bearer => {
                     let values = request.headers().get_all(AUTHORIZATION).iter().filter_map(bearer);
-                    values.for_each(|value| presented.add(Cow::Borrowed(value)));
+                    values.for_each(|value| add(Cow::Borrowed(value)));
                 }
                 ApiKeySource::Query(name) => {
                     let values = query::values(request.uri(), name);
-                    values.for_each(|value| presented.add(percent::decode(value, true).collect::<Vec<_>>().into()));
+                    values.for_each(|value| add(percent::decode(value, true).collect::<Vec<_>>().into()));
                 }
             }
         }
-        presented
+        keys
     }
 
     /// Removes the keys from `request`.
@@ -171,17 +169,6 @@ fn remove_bearer<B>(request: &mut Request<B>) {
     others.into_iter().for_each(|value| {
         headers.append(AUTHORIZATION, value);
     });
-}
-
-impl<'r> Presented<'r> {
-    fn add(&mut self, key: Cow<'r, [u8]>) {
-        match self {
-            _ if key.is_empty() => {}
-            Self::Absent => *self = Self::One(key),
-            Self::One(first) if *first != key => *self = Self::Differing,
-            Self::One(_) | Self::Differing => {}
-        }
-    }
 }
 
 /// Returns the API key in the credentials `value`.
@@ -219,22 +206,22 @@ mod tests {
 
     #[test]
     fn a_request_has_one_key_if_all_its_places_agree() {
-        let one = |key: &'static str| Presented::One(Cow::Borrowed(key.as_bytes()));
+        let one = |key: &'static str| Repeated::One(Cow::Borrowed(key.as_bytes()));
         for (uri, fields, expected) in [
-            ("/", &[][..], Presented::Absent),
-            ("/", &[("x-api-key", "")], Presented::Absent),
+            ("/", &[][..], Repeated::Absent),
+            ("/", &[("x-api-key", "")], Repeated::Absent),
             ("/", &[("x-api-key", "a")], one("a")),
             ("/?api_key=a", &[("x-api-key", "a"), ("x-api-key", "a"), ("authorization", "bearer  a")], one("a")),
             ("/?api%5Fkey=%61", &[], one("a")),
-            ("/?api_key=b", &[("x-api-key", "a")], Presented::Differing),
-            ("/?api_key=a&api_key=b", &[], Presented::Differing),
-            ("/", &[("x-api-key", "a"), ("x-api-key", "b")], Presented::Differing),
-            ("/", &[("x-api-key", "A"), ("authorization", "Bearer a")], Presented::Differing),
+            ("/?api_key=b", &[("x-api-key", "a")], Repeated::Differing),
+            ("/?api_key=a&api_key=b", &[], Repeated::Differing),
+            ("/", &[("x-api-key", "a"), ("x-api-key", "b")], Repeated::Differing),
+            ("/", &[("x-api-key", "A"), ("authorization", "Bearer a")], Repeated::Differing),
             ("/", &[("x-api-key", "a"), ("authorization", "Bearer eyJhbGciOiJub25lIn0.e30.x")], one("a")),
             ("/", &[("x-api-key", "a"), ("authorization", "Basic YTpi")], one("a")),
             ("/", &[("authorization", "Bearer a.b.c")], one("a.b.c")),
         ] {
-            assert_eq!(settings().presented(&request(uri, fields)), expected, "{uri} {fields:?}");
+            assert_eq!(settings().keys(&request(uri, fields)), expected, "{uri} {fields:?}");
         }
     }
 

@@ -1,13 +1,13 @@
-//! Entry of one key.
+//! Entry of one key, read from the events of the YAML parser.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use granit_parser::Event;
+use granit_parser::{Event, Parser, ScalarStyle, StrInput};
+use thiserror::Error;
 
 use super::expiry;
 use super::identity::ApiKey;
-use super::reader::{EntryError, Reader, Value};
 use super::table::{KeyHash, hex, unhex};
 
 /// Longest id in bytes.
@@ -16,6 +16,30 @@ const MAX_ID: usize = 128;
 const FIELDS: [&str; 6] = ["id", "sha256", "plan", "expires", "routes", "disabled"];
 /// Names of fields that may hold a key in clear text.
 const CLEAR_TEXT: [&str; 8] = ["key", "api-key", "apikey", "api_key", "secret", "token", "password", "value"];
+
+/// Error of one entry. It never shows the value of a field that may be a key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("line {line}: {message}")]
+#[non_exhaustive]
+pub struct EntryError {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// Description of the error, and the remedy.
+    pub message: String,
+}
+
+/// Value of a field.
+pub(super) enum Value<'t> {
+    Text(Cow<'t, str>),
+    List(Vec<Cow<'t, str>>),
+    Null,
+}
+
+/// Events of a text.
+pub(super) struct Reader<'t> {
+    events: Parser<'t, StrInput<'t>>,
+    pub(super) line: usize,
+}
 
 /// Fields of an entry.
 #[derive(Default)]
@@ -27,6 +51,8 @@ pub(super) struct Entry<'t> {
     expires: Option<u64>,
     disabled: bool,
 }
+
+// === impl ApiKey ===
 
 impl ApiKey {
     /// Reads an entry in YAML or JSON. Its hash may be absent.
@@ -70,7 +96,53 @@ impl ApiKey {
     }
 }
 
+// === impl Reader ===
+
 impl<'t> Reader<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        Self { events: Parser::new_from_str(text), line: 1 }
+    }
+
+    /// Returns the next event that has content.
+    pub(super) fn next(&mut self) -> Result<Event<'t>, EntryError> {
+        loop {
+            let Some(event) = self.events.next() else { return Ok(Event::StreamEnd) };
+            // The parser's message may have a part of the text.
+            let (event, span) = event.map_err(|error| EntryError {
+                line: error.marker().line(),
+                message: format!("not valid YAML in column {}", error.marker().col() + 1),
+            })?;
+            self.line = span.start.line();
+            match event {
+                Event::StreamStart | Event::DocumentStart(..) | Event::DocumentEnd | Event::Anchor(..) => {}
+                event => return Ok(event),
+            }
+        }
+    }
+
+    pub(super) fn error(&self, message: impl Into<String>) -> EntryError {
+        EntryError { line: self.line, message: message.into() }
+    }
+
+    /// Reads the value of the field `name`.
+    pub(super) fn value(&mut self, name: &str) -> Result<Value<'t>, EntryError> {
+        match self.next()? {
+            Event::Scalar(text, ScalarStyle::Plain, ..) if ["", "~", "null"].contains(&&*text) => Ok(Value::Null),
+            Event::Scalar(text, ..) => Ok(Value::Text(text)),
+            Event::SequenceStart(..) => {
+                let mut items = Vec::new();
+                loop {
+                    match self.next()? {
+                        Event::Scalar(text, ..) => items.push(text),
+                        Event::SequenceEnd => return Ok(Value::List(items)),
+                        _ => return Err(self.error(format!("{} must be a list of texts", shown(name)))),
+                    }
+                }
+            }
+            _ => Err(self.error(format!("{} must be a text or a list of texts", shown(name)))),
+        }
+    }
+
     /// Reads the fields of an entry to its end. The inner error is one of the entry alone.
     pub(super) fn entry(&mut self) -> Result<Result<Entry<'t>, String>, EntryError> {
         let (mut entry, mut seen, mut error) = (Entry::default(), Vec::new(), None);
@@ -158,7 +230,7 @@ impl<'t> Entry<'t> {
 }
 
 /// Returns the name of a field for messages.
-pub(super) fn shown(name: &str) -> String {
+fn shown(name: &str) -> String {
     if FIELDS.contains(&name) { format!("`{name}`") } else { "the value of an unknown field".to_owned() }
 }
 
