@@ -22,7 +22,8 @@ use tokio::time::Instant;
 use crate::instance::ReadError;
 use tollgate_config::{RegistryServer, Scheme, Tls};
 use tollgate_transport::executor::spawn_boxed;
-use tollgate_transport::tls::{TlsConnectors, TlsError};
+use tollgate_transport::small_client::CallError;
+use tollgate_transport::tls::TlsConnectors;
 
 /// Maximum size of a response body, in bytes.
 const MAX_BYTES: usize = 16 << 20;
@@ -37,36 +38,15 @@ const LARGE: usize = 64 << 10;
 /// Maximum number of large bodies that are read at the same time. A gateway may watch a thousand services.
 const MAX_LARGE: usize = 4;
 
-/// Error of a request.
-#[derive(Debug, Error)]
-pub(super) enum ClientError {
-    #[error("timed out after {0:?}")]
-    Timeout(Duration),
-    #[error("cannot connect")]
-    Connect(#[source] io::Error),
-    #[error("TLS handshake failed")]
-    Tls(#[from] TlsError),
-    #[error("the HTTP request failed")]
-    Http(#[from] hyper::Error),
-    #[error("the request is not valid")]
-    Request(#[from] http::Error),
-    #[error("the response status is {0}")]
-    Status(StatusCode),
-    #[error("the response body has more than {MAX_BYTES} bytes")]
-    TooLong,
-    #[error("the response body is incomplete")]
-    Body(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
 /// Error of a registry.
 #[derive(Debug, Error)]
 pub(super) enum RegistryError {
     #[error("no usable response")]
-    Client(#[from] ClientError),
+    Client(#[from] CallError),
     #[error("the response cannot be read")]
     Read(#[from] ReadError),
     #[error("login failed")]
-    Login(#[source] ClientError),
+    Login(#[source] CallError),
     #[error("the response to the login cannot be read")]
     LoginShape(#[source] ReadError),
     #[error("cannot read the token in {0}")]
@@ -141,8 +121,8 @@ impl Reply {
     ///
     /// # Errors
     /// The status is another one.
-    pub(super) fn ok(self) -> Result<Bytes, ClientError> {
-        if self.status == StatusCode::OK { Ok(self.body) } else { Err(ClientError::Status(self.status)) }
+    pub(super) fn ok(self) -> Result<Bytes, CallError> {
+        if self.status == StatusCode::OK { Ok(self.body) } else { Err(CallError::Status(self.status)) }
     }
 }
 
@@ -174,12 +154,12 @@ impl HttpClient {
     ///
     /// # Errors
     /// The server does not respond in time, or with too many bytes.
-    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Reply, ClientError> {
+    pub(super) async fn send(&self, call: &Call<'_>) -> Result<Reply, CallError> {
         let sent = tokio::time::timeout(call.timeout, self.exchange(call)).await;
-        sent.unwrap_or(Err(ClientError::Timeout(call.timeout)))
+        sent.unwrap_or(Err(CallError::Timeout(call.timeout)))
     }
 
-    async fn exchange(&self, call: &Call<'_>) -> Result<Reply, ClientError> {
+    async fn exchange(&self, call: &Call<'_>) -> Result<Reply, CallError> {
         loop {
             let kept = self.idle.borrow_mut().pop();
             let is_kept = kept.is_some();
@@ -205,14 +185,14 @@ impl HttpClient {
     }
 
     /// Reads a response, and keeps the connection.
-    async fn read(&self, sender: SendRequest<Full<Bytes>>, response: Response<Incoming>) -> Result<Reply, ClientError> {
+    async fn read(&self, sender: SendRequest<Full<Bytes>>, response: Response<Incoming>) -> Result<Reply, CallError> {
         let (status, headers) = (response.status(), response.headers().clone());
         let mut body = Limited::new(response.into_body(), MAX_BYTES);
         let mut bytes = BytesMut::new();
         let mut slot = None;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| {
-                if error.is::<LengthLimitError>() { ClientError::TooLong } else { ClientError::Body(error) }
+                if error.is::<LengthLimitError>() { CallError::TooLong(MAX_BYTES) } else { CallError::Body(error) }
             })?;
             bytes.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
             if bytes.len() > LARGE && slot.is_none() {
@@ -245,9 +225,9 @@ impl HttpClient {
         request.body(Full::new(call.body.clone()))
     }
 
-    pub(super) async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, ClientError> {
+    pub(super) async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, CallError> {
         let stream = TcpStream::connect((self.server.host.as_str(), self.server.port)).await;
-        let stream = stream.map_err(ClientError::Connect)?;
+        let stream = stream.map_err(CallError::Connect)?;
         let _ = stream.set_nodelay(true);
         let mut builder = http1::Builder::new();
         builder.max_buf_size(MAX_HEAD_BYTES);

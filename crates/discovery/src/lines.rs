@@ -8,7 +8,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 
-use crate::client::{Call, ClientError, HttpClient};
+use crate::client::{Call, HttpClient};
+use tollgate_transport::small_client::CallError;
 
 /// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 4 << 20;
@@ -29,15 +30,15 @@ impl HttpClient {
     ///
     /// # Errors
     /// The server does not respond in time, or with another status.
-    pub(super) async fn lines(&self, call: &Call<'_>) -> Result<Lines, ClientError> {
+    pub(super) async fn lines(&self, call: &Call<'_>) -> Result<Lines, CallError> {
         let sent = tokio::time::timeout(call.timeout, async {
             let mut sender = self.connect().await?;
             let response = sender.send_request(self.request(call)?).await?;
             Ok((sender, response))
         });
-        let (sender, response) = sent.await.unwrap_or(Err(ClientError::Timeout(call.timeout)))?;
+        let (sender, response) = sent.await.unwrap_or(Err(CallError::Timeout(call.timeout)))?;
         if response.status() != StatusCode::OK {
-            return Err(ClientError::Status(response.status()));
+            return Err(CallError::Status(response.status()));
         }
         Ok(Lines { body: response.into_body(), buffer: BytesMut::new(), searched: 0, _connection: sender })
     }
@@ -48,12 +49,12 @@ impl Lines {
     ///
     /// # Errors
     /// No line is complete within `timeout`, a line is too long, or the response breaks off.
-    pub(super) async fn next(&mut self, timeout: Duration) -> Result<Option<Vec<Bytes>>, ClientError> {
+    pub(super) async fn next(&mut self, timeout: Duration) -> Result<Option<Vec<Bytes>>, CallError> {
         let received = tokio::time::timeout(timeout, self.receive()).await;
-        received.unwrap_or(Err(ClientError::Timeout(timeout)))
+        received.unwrap_or(Err(CallError::Timeout(timeout)))
     }
 
-    async fn receive(&mut self) -> Result<Option<Vec<Bytes>>, ClientError> {
+    async fn receive(&mut self) -> Result<Option<Vec<Bytes>>, CallError> {
         loop {
             let new = &self.buffer[self.searched..];
             if let Some(last) = new.iter().rposition(|byte| *byte == b'\n') {
@@ -67,14 +68,14 @@ impl Lines {
             }
             self.searched = self.buffer.len();
             if self.buffer.len() > MAX_LINE {
-                return Err(ClientError::TooLong);
+                return Err(CallError::TooLong(MAX_LINE));
             }
             let Some(frame) = self.body.frame().await else {
                 let is_complete = self.buffer.trim_ascii().is_empty();
-                let broken = || ClientError::Body(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+                let broken = || CallError::Body(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
                 return if is_complete { Ok(None) } else { Err(broken()) };
             };
-            let frame = frame.map_err(|error| ClientError::Body(error.into()))?;
+            let frame = frame.map_err(|error| CallError::Body(error.into()))?;
             self.buffer.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         }
     }

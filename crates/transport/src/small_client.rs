@@ -19,6 +19,8 @@ use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
+use crate::tls::TlsError;
+
 /// Error of a request.
 #[derive(Debug, Error)]
 pub enum CallError {
@@ -41,7 +43,7 @@ pub enum CallError {
     #[error("the HTTP request failed")]
     Http(#[from] hyper::Error),
     /// The request cannot be sent.
-    #[error("a header is not valid")]
+    #[error("the request is not valid")]
     Request(#[from] http::Error),
     /// The response has another status.
     #[error("the response status is {0}")]
@@ -52,6 +54,12 @@ pub enum CallError {
     /// The body broke off.
     #[error("the response body is incomplete")]
     Body(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<TlsError> for CallError {
+    fn from(error: TlsError) -> Self {
+        Self::Tls(io::Error::other(error))
+    }
 }
 
 /// Bounds of a response.
@@ -90,8 +98,8 @@ pub async fn exchange(
     tls: impl FnOnce() -> Result<Arc<ClientConfig>, CallError>,
     bounds: Bounds,
 ) -> Result<Response<Bytes>, CallError> {
-    let answer = tokio::time::timeout(bounds.timeout, connect_and_send(uri, request, body, tls, bounds.max_bytes));
-    answer.await.unwrap_or(Err(CallError::Timeout(bounds.timeout)))
+    let response = tokio::time::timeout(bounds.timeout, connect_and_send(uri, request, body, tls, bounds.max_bytes));
+    response.await.unwrap_or(Err(CallError::Timeout(bounds.timeout)))
 }
 
 /// Returns TLS settings with the trusted CA certificates of the system, as they are now.

@@ -21,12 +21,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 use self::read::Event;
 use self::table::SliceTable;
 use crate::Registry;
-use crate::client::{Call, ClientError, HttpClient, RegistryError, encoded, retry_after};
+use crate::client::{Call, HttpClient, RegistryError, encoded, retry_after};
 use crate::names::NamesSink;
 use crate::service::{InstanceSink, Subscribers};
 use crate::status::RegistryStatus;
 use tollgate_config::Kubernetes;
 use tollgate_transport::executor::OwnedTask;
+use tollgate_transport::small_client::CallError;
 
 /// Timeout for the head of the response to a watch.
 const WATCH_TIMEOUT: Duration = Duration::from_secs(10);
@@ -125,8 +126,7 @@ async fn follow(shared: Rc<KubernetesState>, namespace: String) {
                 let request = if namespace.is_empty() { "all namespaces" } else { namespace.as_str() };
                 shared.status.fail(request, &error);
                 // After a lost connection, the watch resumes at its last version. After other errors, events may be missing.
-                let is_lost =
-                    matches!(&error, RegistryError::Client(error) if !matches!(error, ClientError::Status(_)));
+                let is_lost = matches!(&error, RegistryError::Client(error) if !matches!(error, CallError::Status(_)));
                 if !is_lost && !matches!(error, RegistryError::TokenFile(..)) {
                     version = None;
                 }
@@ -159,7 +159,7 @@ impl KubernetesState {
         );
         let headers = self.headers().await?;
         let mut lines = match self.client.lines(&Call::get(&target, WATCH_TIMEOUT).headers(&headers)).await {
-            Err(ClientError::Status(StatusCode::GONE)) => return Ok(false),
+            Err(CallError::Status(StatusCode::GONE)) => return Ok(false),
             lines => lines?,
         };
         self.status.succeed();

@@ -15,12 +15,13 @@ use http::{HeaderName, HeaderValue, Method, StatusCode};
 use tokio::time::{sleep, timeout};
 
 use self::address::gateway_address;
-use crate::client::{Call, ClientError, HttpClient, RegistryError, Reply, retry_after};
+use crate::client::{Call, HttpClient, RegistryError, Reply, retry_after};
 use crate::consul::token;
 use crate::nacos::NacosClient;
 use tollgate_config::{RegisteredInstance, Registration, Registry, RegistryServer};
 use tollgate_transport::error_chain;
 use tollgate_transport::executor::OwnedTask;
+use tollgate_transport::small_client::CallError;
 
 /// Timeout of a request to a registry.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -239,7 +240,7 @@ impl Registrar {
         let reply = match self {
             Self::Consul(consul) => match consul.send(entry, step).await {
                 // Agents before 1.11 answer 500 for an unknown check.
-                Err(ClientError::Status(StatusCode::INTERNAL_SERVER_ERROR)) if step == Step::Renew => return Ok(false),
+                Err(CallError::Status(StatusCode::INTERNAL_SERVER_ERROR)) if step == Step::Renew => return Ok(false),
                 reply => reply?,
             },
             Self::Eureka(eureka) => eureka.send(entry, step).await?,
@@ -255,14 +256,14 @@ impl Registrar {
 
 impl HttpRegistrar {
     /// Sends a request to the server that responded last, or to the next one.
-    async fn send(&self, entry: &RegistrationEntry, step: Step) -> Result<Reply, ClientError> {
+    async fn send(&self, entry: &RegistrationEntry, step: Step) -> Result<Reply, CallError> {
         let (method, target, body) = (self.request)(entry, step);
-        let mut last = ClientError::Status(StatusCode::SERVICE_UNAVAILABLE);
+        let mut last = CallError::Status(StatusCode::SERVICE_UNAVAILABLE);
         for _ in 0..self.clients.len() {
             let call = Call::new(method.clone(), &target, TIMEOUT).headers(&self.headers).body(body.clone());
             match self.clients[self.current.get()].send(&call).await {
                 Ok(reply) if !reply.status.is_server_error() => return Ok(reply),
-                Ok(reply) => last = ClientError::Status(reply.status),
+                Ok(reply) => last = CallError::Status(reply.status),
                 Err(error) => last = error,
             }
             self.current.set((self.current.get() + 1) % self.clients.len());
