@@ -22,19 +22,21 @@ pub struct ClientCertificate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifiedClient(pub Arc<ClientCertificate>);
 
-/// Part of a certificate that is a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CertificatePart {
-    /// URI among the alternative names.
-    SanUri,
-    /// DNS name among the alternative names.
-    SanDns,
-    /// E-mail address among the alternative names.
-    SanEmail,
-    /// Common name of the subject.
-    SubjectCn,
-    /// SHA-256 of the certificate.
-    Fingerprint,
+tollgate_limiter::labelled! {
+    /// Part of a certificate that is a key, with its name behind `tls:`.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CertificatePart {
+        /// URI among the alternative names.
+        SanUri = "san-uri",
+        /// DNS name among the alternative names.
+        SanDns = "san-dns",
+        /// E-mail address among the alternative names.
+        SanEmail = "san-email",
+        /// Common name of the subject.
+        SubjectCn = "subject-cn",
+        /// SHA-256 of the certificate.
+        Fingerprint = "fingerprint-sha256",
+    }
 }
 
 impl ClientCertificate {
@@ -81,33 +83,18 @@ impl CertificateSelector {
     pub fn selects(&self, certificate: &ClientCertificate) -> bool {
         match self {
             Self::Name(name) => {
-                let is_dns = certificate.dns_names.iter().any(|own| own.eq_ignore_ascii_case(name));
-                is_dns || certificate.names().any(|own| own == name)
+                let is_dns = certificate.dns_names.iter().any(|dns_name| dns_name.eq_ignore_ascii_case(name));
+                is_dns || certificate.names().any(|other| other == name)
             }
             Self::Part(part, value) => {
                 let values = certificate.values(*part);
-                !values.is_empty() && values.iter().all(|own| own == value)
+                !values.is_empty() && values.iter().all(|other| other == value)
             }
         }
     }
 }
 
 impl CertificatePart {
-    /// All parts.
-    pub const ALL: [Self; 5] = [Self::SanUri, Self::SanDns, Self::SanEmail, Self::SubjectCn, Self::Fingerprint];
-
-    /// Returns the name behind `tls:`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SanUri => "san-uri",
-            Self::SanDns => "san-dns",
-            Self::SanEmail => "san-email",
-            Self::SubjectCn => "subject-cn",
-            Self::Fingerprint => "fingerprint-sha256",
-        }
-    }
-
     /// Returns `value` as certificates have it: fingerprints in lower case and without colons, DNS names in lower case.
     pub(crate) fn normal(self, value: &[u8]) -> Cow<'_, [u8]> {
         let has_upper = value.iter().any(u8::is_ascii_uppercase);

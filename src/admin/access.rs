@@ -56,44 +56,28 @@ pub(super) enum AccessError {
     ReadOnlyCertificate(String),
 }
 
-/// Reason of a refusal, the label of its metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RefusalReason {
-    /// A name of another host (DNS rebinding).
-    Host,
-    /// A page of another origin.
-    Origin,
-    /// Neither a token nor a client certificate.
-    NoCredentials,
-    /// A token that the configuration does not have.
-    UnknownToken,
-    /// A change with the role `read`.
-    ReadOnly,
-    /// A head that is no valid HTTP, such as one with control characters in `Authorization`.
-    Malformed,
+tollgate_limiter::labelled! {
+    /// Reason of a refusal, the label of its metric.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(super) enum RefusalReason {
+        /// A name of another host (DNS rebinding).
+        Host = "host",
+        /// A page of another origin.
+        Origin = "origin",
+        /// Neither a token nor a client certificate.
+        NoCredentials = "no_credentials",
+        /// A token that the configuration does not have.
+        UnknownToken = "unknown_token",
+        /// A change with the role `read`.
+        ReadOnly = "read_only",
+        /// A head that is no valid HTTP, such as one with control characters in `Authorization`.
+        Malformed = "malformed",
+    }
 }
 
 /// Refused requests by reason.
 #[derive(Debug, Default)]
 pub(super) struct RefusalStats([AtomicU64; RefusalReason::ALL.len()]);
-
-impl RefusalReason {
-    /// Every reason, in the order of declaration.
-    pub(super) const ALL: [Self; 6] =
-        [Self::Host, Self::Origin, Self::NoCredentials, Self::UnknownToken, Self::ReadOnly, Self::Malformed];
-
-    /// Returns the value of the label.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Origin => "origin",
-            Self::NoCredentials => "no_credentials",
-            Self::UnknownToken => "unknown_token",
-            Self::ReadOnly => "read_only",
-            Self::Malformed => "malformed",
-        }
-    }
-}
 
 impl RefusalStats {
     /// Counts a refusal.

@@ -32,7 +32,7 @@ impl ConfigState {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         let file = (!names.is_empty()).then(|| names.join(", "));
         // The properties of the command line are no file.
-        let is_further = |name: &&str| !names.iter().any(|known| known == name) && Path::new(name).is_file();
+        let is_further = |name: &&str| !names.iter().any(|file| file == name) && Path::new(name).is_file();
         let further_files = notes.file_names().filter(is_further).map(str::to_owned).collect();
         let (hash, secrets) = (notes.hash(), notes.secret_values());
         notes.drop_texts();

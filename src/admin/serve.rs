@@ -107,7 +107,8 @@ async fn serve_client(stream: TcpStream, client: IpAddr, state: Arc<AdminState>,
     };
     match tokio::time::timeout(HEADER_TIMEOUT, Box::pin(ClientStream::handshake(stream, tls))).await {
         Ok(Ok((stream, _))) => {
-            let certificate = stream.client_chain().and_then(<[_]>::first).map(|own| Arc::new(client_certificate(own)));
+            let certificate =
+                stream.client_chain().and_then(<[_]>::first).map(|leaf| Arc::new(client_certificate(leaf)));
             serve_connection(stream, Peer::Port { client, certificate }, state, slot).await;
         }
         Ok(Err(error)) => tracing::warn!(%client, %error, "tls handshake on the admin port failed"),

@@ -95,14 +95,14 @@ impl Process {
     }
 
     async fn follow(&mut self, change: Change, source: &Source, watch: &mut FileWatch) {
-        let (reply, known) = match change {
+        let (reply, last_read) = match change {
             Change::Services => return self.locate(source).await,
             Change::Configuration(reply) => (reply, None),
             Change::Files => (None, Some(watch.files())),
         };
         service_manager::reloading();
         self.admin.set_reload_since(Some(Timestamp::now()));
-        let result = self.reload(source, known, watch).await;
+        let result = self.reload(source, last_read, watch).await;
         self.admin.set_reload_since(None);
         service_manager::ready();
         if let Some(reply) = reply {
@@ -110,9 +110,14 @@ impl Process {
         }
     }
 
-    /// Reopens the access log, then reads and applies the configuration, unless its files have the contents of `known`. Its
+    /// Reopens the access log, then reads and applies the configuration, unless its files have the contents of `last_read`. Its
     /// files are those of `watch` then.
-    async fn reload(&mut self, source: &Source, known: Option<Arc<FileRecord>>, watch: &mut FileWatch) -> ReloadResult {
+    async fn reload(
+        &mut self,
+        source: &Source,
+        last_read: Option<Arc<FileRecord>>,
+        watch: &mut FileWatch,
+    ) -> ReloadResult {
         reopen(self.log.as_ref());
         let Source::Files { .. } = source else {
             tracing::info!("nothing to reload: the built-in configuration has no file");
@@ -123,8 +128,8 @@ impl Process {
             ReloadError::Thread(error)
         })?;
         let (from, services) = (source.clone(), self.upstreams.services().clone());
-        let is_asked_for = known.is_none();
-        let (read, files) = reader.run(move || read(&from, &services, known.as_deref())).await;
+        let is_asked_for = last_read.is_none();
+        let (read, files) = reader.run(move || read(&from, &services, last_read.as_deref())).await;
         let result = self.follow_read(read, reader, source).await;
         if is_asked_for && result.is_ok() {
             self.certificates.retry();

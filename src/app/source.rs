@@ -29,8 +29,8 @@ pub enum Source {
 pub(super) type Read = Result<Option<(Config, ConfigState)>, Box<(LoadError, String)>>;
 
 /// Reads the configuration of `source`, and logs its warnings. Returns `None` for one whose files have the contents of
-/// `known`. Files that are replaced meanwhile are read again, so that old ones are not used with new ones.
-pub(super) fn read(source: &Source, services: &Services, known: Option<&FileRecord>) -> (Read, FileRecord) {
+/// `last_read`. Files that are replaced meanwhile are read again, so that old ones are not used with new ones.
+pub(super) fn read(source: &Source, services: &Services, last_read: Option<&FileRecord>) -> (Read, FileRecord) {
     let load = || recorded(|| tollgate_config::load(source.paths(), &source.command_line()));
     let (mut loaded, mut files) = load();
     for _ in 1..MAX_READS {
@@ -39,7 +39,7 @@ pub(super) fn read(source: &Source, services: &Services, known: Option<&FileReco
         }
         (loaded, files) = load();
     }
-    if known.is_some_and(|known| files.has_same_contents(known)) {
+    if last_read.is_some_and(|last_read| files.has_same_contents(last_read)) {
         return (Ok(None), files);
     }
     let read = loaded.map(|loaded| {

@@ -111,12 +111,12 @@ pub(crate) async fn obtain(acme: &Acme, domain: &str) -> Result<Validity, OrderE
         }
         other => other?,
     };
-    let mut answers = Vec::new();
+    let mut challenge_responses = Vec::new();
     let mut authorizations = order.authorizations();
     while let Some(authorization) = authorizations.next().await {
         let authorization = authorization?;
         if authorization.status != AuthorizationStatus::Valid {
-            answers.push(answer(authorization, domain, acme.uses_http).await?);
+            challenge_responses.push(answer(authorization, domain, acme.uses_http).await?);
         }
     }
     match order.poll_ready(&POLL).await {
@@ -126,7 +126,7 @@ pub(crate) async fn obtain(acme: &Acme, domain: &str) -> Result<Validity, OrderE
         Err(error) => return Err(error.into()),
     }
     // The server needs them no longer.
-    drop(answers);
+    drop(challenge_responses);
     let key = KeyPair::generate()?;
     let mut request = CertificateParams::new([domain.to_owned()])?;
     request.distinguished_name = DistinguishedName::new();

@@ -34,8 +34,8 @@ pub(crate) fn check(pem: &[u8], domain: &str) -> Result<Validity, String> {
     let certified = certified.map_err(|error| error.to_string())?;
     let leaf = certified.end_entity_cert().map_err(|error| error.to_string())?;
     let name = ServerName::try_from(domain).map_err(|error| error.to_string())?;
-    let named = ParsedCertificate::try_from(leaf).and_then(|leaf| verify_server_name(&leaf, &name));
-    named.map_err(|error| error.to_string())?;
+    let verified = ParsedCertificate::try_from(leaf).and_then(|leaf| verify_server_name(&leaf, &name));
+    verified.map_err(|error| error.to_string())?;
     validity(leaf).ok_or_else(|| "it has no validity".to_owned())
 }
 

@@ -18,7 +18,6 @@
 mod budget;
 mod charset;
 mod class;
-mod empty_repetition;
 mod error;
 mod escape;
 mod regex;

@@ -141,7 +141,7 @@ fn open(store: &[u8], password: &str, alias: Option<&str>) -> Result<Contents, K
         ));
     }
     let aliases = pfx.as_ref().map(Pfx::aliases).unwrap_or_default();
-    let position = |alias: &str| aliases.iter().position(|known| known.to_lowercase() == alias.to_lowercase());
+    let position = |alias: &str| aliases.iter().position(|other| other.to_lowercase() == alias.to_lowercase());
     match (aws_lc::open(store, &password), alias) {
         (Ok(_), Some(alias)) if !aliases.is_empty() && position(alias).is_none() => {
             Err(KeyStoreError::UnknownAlias { alias: alias.to_owned(), aliases })

@@ -108,7 +108,7 @@ impl<'s> Bag<'s> {
 pub(crate) fn rounds(mut values: &[u8]) -> u64 {
     let (mut sum, mut is_behind_salt) = (0_u64, false);
     while let Some(Element { tag, content, .. }) = der::take(&mut values) {
-        let found = match tag {
+        let rounds_of_value = match tag {
             INTEGER if is_behind_salt => {
                 content.iter().fold(0, |sum: u64, &digit| sum.saturating_mul(256).saturating_add(digit.into()))
             }
@@ -120,7 +120,7 @@ pub(crate) fn rounds(mut values: &[u8]) -> u64 {
             _ if tag & CONSTRUCTED != 0 => rounds(content),
             _ => 0,
         };
-        sum = sum.saturating_add(found);
+        sum = sum.saturating_add(rounds_of_value);
         is_behind_salt = tag == OCTET_STRING;
     }
     sum

@@ -108,7 +108,7 @@ impl Gate {
 
     /// Compares the bound with the result of a configuration, for a log with so many `unreadable` lines.
     pub fn judge(&self, outcome: &Outcome, unreadable: u64) -> GateOutcome {
-        let routes = || outcome.routes.iter().filter(|found| self.route.as_ref().is_none_or(|id| found.route == *id));
+        let routes = || outcome.routes.iter().filter(|route| self.route.as_ref().is_none_or(|id| route.route == *id));
         let undecided: u64 = routes().filter(|route| route.is_undecided()).map(|route| route.requests).sum();
         let unrouted = outcome.undetermined + outcome.unrouted;
         let (requests, denied, others): (u64, u64, u64) = match self.route {

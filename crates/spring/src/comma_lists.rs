@@ -22,14 +22,14 @@ pub(crate) fn items(text: &str) -> Vec<&str> {
     let placeholders = closed_placeholders(text);
     let mut items = Vec::new();
     let (mut start, mut at) = (0, 0);
-    while let Some(found) = text[at..].find([',', '$']) {
-        let rest = &text[at + found..];
-        at += found + 1;
+    while let Some(length) = text[at..].find([',', '$']) {
+        let rest = &text[at + length..];
+        at += length + 1;
         if rest.starts_with(',') {
             items.push(text[start..at - 1].trim());
             start = at;
-        } else if let Ok(found) = placeholders.binary_search_by_key(&(at + 1), |(start, _)| *start) {
-            at = placeholders[found].1 + 1;
+        } else if let Ok(index) = placeholders.binary_search_by_key(&(at + 1), |(start, _)| *start) {
+            at = placeholders[index].1 + 1;
         }
     }
     items.push(text[start..].trim());

@@ -63,11 +63,12 @@ pub(crate) fn report_mixed(
     diagnostics: &mut Diagnostics,
 ) {
     let form_of = |document: &Document| of_files(std::iter::once(&document.node), sections);
-    for own in documents.iter().filter(|document| form_of(document) == Some(Form::Own)) {
-        let Some(folder) = text.folder_of(own.id.file) else { continue };
+    for own_document in documents.iter().filter(|document| form_of(document) == Some(Form::Own)) {
+        let Some(folder) = text.folder_of(own_document.id.file) else { continue };
         let is_of_spring =
             |other: &&Document| text.folder_of(other.id.file) == Some(folder) && form_of(other) == Some(Form::Spring);
-        let (Some(spring), NodeKind::Map(entries)) = (documents.iter().find(is_of_spring), &own.node.kind) else {
+        let (Some(spring), NodeKind::Map(entries)) = (documents.iter().find(is_of_spring), &own_document.node.kind)
+        else {
             continue;
         };
         if let Some((name, section)) = entries.iter().find(|(name, _)| is_own_section(name, sections)) {
@@ -104,7 +105,7 @@ fn has_spring(key: &str, value: &Node) -> bool {
 
 fn is_own_section(key: &str, sections: &[&str]) -> bool {
     let name = canonical(key.split(['.', '[']).next().unwrap_or(key));
-    let has = |names: &[&str]| names.iter().any(|known| canonical(known) == name);
+    let has = |names: &[&str]| names.iter().any(|section| canonical(section) == name);
     has(sections) && !has(&AT_TOP)
 }
 

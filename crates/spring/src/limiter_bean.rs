@@ -36,8 +36,8 @@ pub(super) fn replace(filter: &mut Node, stand_in: Node) {
     if let NodeKind::Map(args) = &mut args.kind {
         args.retain(|(key, _)| !same_name(key, "ratelimiter"));
     }
-    if let Some(own) = stand_in.step("args") {
-        dotted::merge(args, own.clone());
+    if let Some(args_of_stand_in) = stand_in.step("args") {
+        dotted::merge(args, args_of_stand_in.clone());
     }
 }
 

@@ -73,7 +73,7 @@ fn has_items(list: &Node, telling: &str) -> bool {
 /// Removes other sections whose names resemble one that the gateway reads, and warns of each.
 pub(super) fn report_sections(whole: &mut Node, diagnostics: &mut Diagnostics) {
     for (path, telling) in SECTIONS {
-        let tells = |key: &str| telling.iter().any(|known| same_name(known, key));
+        let tells = |key: &str| telling.iter().any(|inner| same_name(inner, key));
         let selects = |node: &Node| telling.is_empty() || keys(node).any(tells);
         take_misspelled(whole, path, &selects, diagnostics);
     }

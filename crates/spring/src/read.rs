@@ -109,7 +109,7 @@ impl Tree {
         resolution.resolve(root, diagnostics);
         let unresolved = resolution.unresolved;
         if has_lookups.get() || !literal.is_empty() {
-            diagnostics.mask_resolved(root, lookup.named());
+            diagnostics.mask_resolved(root, lookup.replaced());
         }
         unresolved
     }

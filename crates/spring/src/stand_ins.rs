@@ -76,8 +76,8 @@ pub(crate) fn apply(root: &mut Node, form: Form, is_own: &dyn Fn(&str) -> bool, 
                     Some(other) if of_bean.is_some() => limiter_bean::replace(filter, other),
                     Some(other) => *filter = other,
                 }
-            } else if form == Form::Spring && LEFT_OUT.iter().any(|(known, ..)| *known == name) {
-                match counts.iter_mut().find(|(known, ..)| *known == name) {
+            } else if form == Form::Spring && LEFT_OUT.iter().any(|(left_out, ..)| *left_out == name) {
+                match counts.iter_mut().find(|(counted, ..)| *counted == name) {
                     Some((_, _, count)) => *count += 1,
                     None => counts.push((name, at, 1)),
                 }
@@ -111,7 +111,7 @@ impl StandIn {
 
 fn report_left_out(counts: &[(String, Span, usize)], diagnostics: &mut Diagnostics) {
     for (name, at, count) in counts {
-        let Some((_, why, instead)) = LEFT_OUT.iter().find(|(known, ..)| known == name) else { continue };
+        let Some((_, why, instead)) = LEFT_OUT.iter().find(|(left_out, ..)| left_out == name) else { continue };
         let lists = if *count > 1 { format!(" (in {count} lists of filters)") } else { String::new() };
         diagnostics.warn(*at, format!("`{name}` is left out{lists}: {why}")).help(*instead);
     }

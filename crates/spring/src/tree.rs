@@ -105,27 +105,27 @@ pub(super) fn filter_lists(root: &mut Node, change: &mut dyn FnMut(&mut Vec<Node
 
 /// Merges the gateway's own sections into `root`. Its routes come behind those of `root`; one with the id of another takes
 /// its place.
-pub(super) fn merge_ours(root: &mut Node, mut own: Node, replaced: &mut Replaced, diagnostics: &mut Diagnostics) {
-    let routes = take(&mut own, &["routes"]).filter(|routes| !matches!(routes.kind, NodeKind::Null));
+pub(super) fn merge_ours(root: &mut Node, mut ours: Node, replaced: &mut Replaced, diagnostics: &mut Diagnostics) {
+    let routes = take(&mut ours, &["routes"]).filter(|routes| !matches!(routes.kind, NodeKind::Null));
     let source = Source { form: Form::Own, is_of_profile: false };
-    replaced.merge((root, &mut NameIndex::relaxed()), own, "", source, diagnostics);
+    replaced.merge((root, &mut NameIndex::relaxed()), ours, "", source, diagnostics);
     let Some(mut routes) = routes else { return };
     replaced.report(&routes, diagnostics);
-    let (Some(Node { kind: NodeKind::Seq(known), .. }), NodeKind::Seq(more)) =
+    let (Some(Node { kind: NodeKind::Seq(merged), .. }), NodeKind::Seq(more)) =
         (find(root, &["routes"]), &mut routes.kind)
     else {
         return add(root, &["routes"], routes);
     };
     let id = |route: &Node| Some(route.step("id")?.scalar()?.to_owned());
     let mut ids: HashMap<String, usize> =
-        known.iter().enumerate().filter_map(|(at, route)| Some((id(route)?, at))).collect();
+        merged.iter().enumerate().filter_map(|(at, route)| Some((id(route)?, at))).collect();
     for route in more.drain(..) {
-        match id(&route).and_then(|id| Some((known.get_mut(ids.remove(&id)?)?, id))) {
+        match id(&route).and_then(|id| Some((merged.get_mut(ids.remove(&id)?)?, id))) {
             Some((same, id)) => {
                 merge::report_route(&id, same, &route, diagnostics);
                 *same = route;
             }
-            None => known.push(route),
+            None => merged.push(route),
         }
     }
 }

@@ -67,22 +67,22 @@ impl Shape {
     }
 
     /// Returns `t`: the seconds for which the remaining tokens last.
-    fn effective_secs(self, answer: &RuleVerdict) -> u128 {
+    fn effective_secs(self, rule_verdict: &RuleVerdict) -> u128 {
         match self {
-            Self::Refill { rate, period_us, capacity } => match (answer.remaining, answer.outcome) {
+            Self::Refill { rate, period_us, capacity } => match (rule_verdict.remaining, rule_verdict.outcome) {
                 (0, Outcome::Denied { retry_after }) => secs_of(retry_after).max(1),
                 // The time until the bucket is full, less the time for all tokens but the first.
                 (0, _) => {
                     let rest = u128::from(capacity.saturating_sub(1)) * u128::from(period_us) / u128::from(rate);
-                    secs(answer.reset_after.as_micros().saturating_sub(rest)).max(1)
+                    secs(rule_verdict.reset_after.as_micros().saturating_sub(rest)).max(1)
                 }
                 (left, _) => refill_secs(left, rate, period_us),
             },
             // A quota without a reset has no known end.
             Self::Window { window_us: 0, .. } => 0,
-            Self::Window { limit: 0, .. } => secs_of(answer.reset_after),
+            Self::Window { limit: 0, .. } => secs_of(rule_verdict.reset_after),
             Self::Window { limit, window_us } => {
-                refill_secs(answer.remaining, limit, window_us).max(secs_of(answer.reset_after))
+                refill_secs(rule_verdict.remaining, limit, window_us).max(secs_of(rule_verdict.reset_after))
             }
         }
     }
@@ -110,9 +110,9 @@ impl Policy {
     }
 
     /// Writes the item of `RateLimit`.
-    fn write_limit(&self, answer: &RuleVerdict, out: &mut String) {
-        let _ = write!(out, "{};r={}", self.name, clamp(answer.remaining.into()));
-        match self.shape.effective_secs(answer) {
+    fn write_limit(&self, rule_verdict: &RuleVerdict, out: &mut String) {
+        let _ = write!(out, "{};r={}", self.name, clamp(rule_verdict.remaining.into()));
+        match self.shape.effective_secs(rule_verdict) {
             0 => {}
             time => drop(write!(out, ";t={}", clamp(time))),
         }
@@ -128,7 +128,7 @@ pub(super) fn policy_field(policies: impl Iterator<Item = impl Deref<Target = Po
 pub(super) fn limit_field(
     items: impl Iterator<Item = (impl Deref<Target = Policy>, RuleVerdict)>,
 ) -> Option<HeaderValue> {
-    list(items, |(policy, answer), out| policy.write_limit(&answer, out))
+    list(items, |(policy, rule_verdict), out| policy.write_limit(&rule_verdict, out))
 }
 
 /// Joins the items with commas (RFC 9651 §4.1.1).

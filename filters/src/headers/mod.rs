@@ -71,9 +71,9 @@ impl HeaderNames {
     /// Returns true for a rate limit header: one of these names, or `RateLimit*`, `X-RateLimit-*` and `X-Rate-Limit-*`.
     #[must_use]
     pub fn contains(&self, name: &HeaderName) -> bool {
-        let own = [&self.remaining, &self.replenish_rate, &self.burst_capacity, &self.requested_tokens];
+        let configured = [&self.remaining, &self.replenish_rate, &self.burst_capacity, &self.requested_tokens];
         let is_usual = |start: &&str| name.as_str().starts_with(start);
-        own.contains(&name) || ["ratelimit", "x-ratelimit-", "x-rate-limit-"].iter().any(is_usual)
+        configured.contains(&name) || ["ratelimit", "x-ratelimit-", "x-rate-limit-"].iter().any(is_usual)
     }
 }
 

@@ -154,8 +154,8 @@ impl RateLimitHeaders {
             delay: verdict.delay,
             counted_at_us: verdict.counted_at_us,
         }];
-        let answers = if verdict.per_rule.is_empty() { &only[..] } else { &verdict.per_rule };
-        if let Some(value) = draft::limit_field(policies.zip(answers.iter().copied())) {
+        let rule_verdicts = if verdict.per_rule.is_empty() { &only[..] } else { &verdict.per_rule };
+        if let Some(value) = draft::limit_field(policies.zip(rule_verdicts.iter().copied())) {
             prepend(headers, &RATELIMIT, value);
         }
     }

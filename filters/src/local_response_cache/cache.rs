@@ -14,7 +14,6 @@ use tokio::time::Instant;
 use super::cache_control::{elements, set_lifetime};
 use super::key::Key;
 use super::policy;
-use super::stats::CacheStats;
 use crate::cors::PolicyHeadersAdded;
 
 /// The size of one shard, which has its own lock.
@@ -33,6 +32,27 @@ pub struct ResponseCache {
     pending_bytes: AtomicUsize,
     generations: AtomicU64,
     stats: CacheStats,
+}
+
+/// Numbers of requests by outcome.
+#[derive(Debug, Default)]
+pub struct CacheStats {
+    counts: [AtomicU64; CacheOutcome::ALL.len()],
+}
+
+tollgate_limiter::labelled! {
+    /// The outcome of a request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CacheOutcome {
+        /// The cache responded.
+        Hit = "hit",
+        /// The cache had no response.
+        Miss = "miss",
+        /// The cache responded after the upstream had confirmed the stored response.
+        Revalidated = "revalidated",
+        /// The request did not use the cache.
+        Bypass = "bypass",
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -248,5 +268,19 @@ impl StoredResponse {
             response.extensions_mut().insert(PolicyHeadersAdded);
         }
         response
+    }
+}
+
+// === impl CacheStats ===
+
+impl CacheStats {
+    /// Returns the number of requests with this outcome.
+    #[must_use]
+    pub fn count(&self, outcome: CacheOutcome) -> u64 {
+        self.counts[outcome as usize].load(Relaxed)
+    }
+
+    pub(super) fn observe(&self, outcome: CacheOutcome) {
+        self.counts[outcome as usize].fetch_add(1, Relaxed);
     }
 }

@@ -1,10 +1,10 @@
-//! Handling of upstream responses: stores, revalidates or invalidates.
+//! Handling of upstream responses: stores, revalidates or invalidates, and says so in `Cache-Status`.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName};
+use http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::Body;
 use tokio::time::Instant;
@@ -12,13 +12,15 @@ use tokio::time::Instant;
 use super::body::{PendingResponse, StoringBody};
 use super::cache::{Resource, ResponseCache, StoredResponse};
 use super::cache_control::set_lifetime;
-use super::cache_status::CacheStatus;
 use super::key::{self, Key};
 use super::reuse::ReuseUntil;
 use super::{CacheOutcome, Shared, policy};
 use crate::context::{FromOtherRoute, LocalReply, ReceivedPath};
 use crate::cors::PolicyHeadersAdded;
 use crate::response_filter::ResponseChange;
+
+/// Field that says how the cache handled a response (RFC 9211).
+const CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 
 /// Handles an upstream's response.
 #[derive(Debug)]
@@ -171,5 +173,32 @@ impl Exchange {
             None => cache.invalidate(&self.resource),
         }
         response.map(StoringBody::plain)
+    }
+}
+
+/// Facts about a forwarded request, for `Cache-Status`.
+#[derive(Debug)]
+pub(super) struct CacheStatus {
+    /// Name of the cache.
+    pub(super) name: Arc<str>,
+    /// Reason why the request was forwarded.
+    pub(super) why: &'static str,
+}
+
+impl CacheStatus {
+    /// Adds the field to a response of the upstream, which sent `received`. `is_stored` is true if the cache stores it.
+    fn add<R>(&self, response: &mut Response<R>, received: StatusCode, is_stored: bool) {
+        let Self { name, why } = self;
+        let is_revalidated = received == StatusCode::NOT_MODIFIED && *why == "stale";
+        let status = if is_revalidated { "; fwd-status=304" } else { "" };
+        let stored = if is_stored { "; stored" } else { "" };
+        append_status(response, format!("{name}; fwd={why}{status}{stored}"));
+    }
+}
+
+/// Appends a value of `Cache-Status`: each cache on the way adds one behind those before it.
+pub(super) fn append_status<R>(response: &mut Response<R>, value: String) {
+    if let Ok(value) = HeaderValue::try_from(value) {
+        response.headers_mut().append(CACHE_STATUS, value);
     }
 }

@@ -50,12 +50,10 @@
 mod body;
 mod cache;
 mod cache_control;
-mod cache_status;
 mod handling;
 mod key;
 mod policy;
 mod reuse;
-mod stats;
 #[cfg(test)]
 mod tests;
 
@@ -70,13 +68,11 @@ use tokio::time::Instant;
 use tower::Service;
 
 pub use self::body::StoringBody;
-pub use self::cache::ResponseCache;
 use self::cache::StoredResponse;
-use self::cache_status::CacheStatus;
+pub use self::cache::{CacheOutcome, CacheStats, ResponseCache};
 pub use self::reuse::{NoCache, ReceivedTarget, ReuseUntil, Settings};
-pub use self::stats::{CacheOutcome, CacheStats};
 
-use self::handling::{Exchange, HandleResponse, Handling};
+use self::handling::{CacheStatus, Exchange, HandleResponse, Handling, append_status};
 use self::policy::CacheUse;
 use crate::context::ReceivedPath;
 use crate::filter::{Filter, FilterLayer};
@@ -192,7 +188,7 @@ impl Shared {
                 let mut response = stored.response(request.headers(), is_head, now);
                 if let Some(name) = &self.status_name {
                     let lifetime = stored.remaining_lifetime(now).as_secs();
-                    cache_status::append(&mut response, format!("{name}; hit; ttl={lifetime}"));
+                    append_status(&mut response, format!("{name}; hit; ttl={lifetime}"));
                 }
                 ControlFlow::Break(response)
             }

@@ -129,12 +129,12 @@ impl<R: LimiterBody> ResponseChange<R> for ReplaceRefusal {
             *response.status_mut() = StatusCode::OK;
             *response.body_mut() = R::empty();
         } else if let Some(on_refusal) = self.on_refusal {
-            let (own, body) = on_refusal(&refusal).into_parts();
-            *response.status_mut() = own.status;
+            let (parts, body) = on_refusal(&refusal).into_parts();
+            *response.status_mut() = parts.status;
             response.headers_mut().remove(CONTENT_LENGTH);
             response.headers_mut().remove(CONTENT_TYPE);
-            response.headers_mut().extend(own.headers);
-            response.extensions_mut().extend(own.extensions);
+            response.headers_mut().extend(parts.headers);
+            response.extensions_mut().extend(parts.extensions);
             *response.body_mut() = R::own(body);
         }
         response

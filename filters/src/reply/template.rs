@@ -78,7 +78,7 @@ fn next(text: &str) -> Option<(&str, &str, &str)> {
 
 /// Returns true for the name of a placeholder. One in capitals is an error, not text.
 fn is_known(name: &str) -> bool {
-    Template::placeholders().any(|known| known.eq_ignore_ascii_case(&name.replace('_', "-")))
+    Template::placeholders().any(|placeholder| placeholder.eq_ignore_ascii_case(&name.replace('_', "-")))
 }
 
 /// Returns the name of a placeholder without its closing brace in the same text between quotes. `{key: 1}` is text.

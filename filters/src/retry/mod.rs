@@ -274,11 +274,11 @@ impl Policy {
     fn delays_before(&self, number: u32, previous: Duration, started: Instant, headers: &HeaderMap) -> Option<Delays> {
         let backoff = self.settings.backoff.as_ref();
         let delay = backoff.map_or(Duration::ZERO, |backoff| backoff.delay(number, previous, fastrand::f64()));
-        let told = self.settings.obeys_retry_after.then(|| retry_after(headers, SystemTime::now())).flatten();
-        if told.is_some_and(|told| told > backoff.and_then(|backoff| backoff.max).unwrap_or(MAX_WAIT)) {
+        let min_wait = self.settings.obeys_retry_after.then(|| retry_after(headers, SystemTime::now())).flatten();
+        if min_wait.is_some_and(|min_wait| min_wait > backoff.and_then(|backoff| backoff.max).unwrap_or(MAX_WAIT)) {
             return None;
         }
-        let wait = delay.max(told.unwrap_or_default());
+        let wait = delay.max(min_wait.unwrap_or_default());
         let in_time = |timeout| started.elapsed().saturating_add(wait) <= timeout;
         self.settings.timeout.is_none_or(in_time).then_some(Delays { backoff: delay, wait })
     }

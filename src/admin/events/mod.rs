@@ -149,8 +149,8 @@ async fn publish(state: Arc<AdminState>, mut sender: watch::Sender<Bytes>) {
     let mut rates = Rates::default();
     let needs_identity = |config: &Config| port_needs_identity(state.address, &config.management);
     // The configuration itself is not kept beyond a reload.
-    let known = |config: Arc<Config>| (Arc::downgrade(&config), needs_identity(&config));
-    let (mut config, mut needed_identity) = known(state.config.load_full());
+    let observed = |config: Arc<Config>| (Arc::downgrade(&config), needs_identity(&config));
+    let (mut config, mut needed_identity) = observed(state.config.load_full());
     loop {
         ticks.tick().await;
         let is_draining = state.draining.load(Relaxed);
@@ -173,7 +173,7 @@ async fn publish(state: Arc<AdminState>, mut sender: watch::Sender<Bytes>) {
             }
             let (next, snapshots) = watch::channel(Bytes::new());
             shared.snapshots = Some(snapshots);
-            (sender, (config, needed_identity)) = (next, known(latest));
+            (sender, (config, needed_identity)) = (next, observed(latest));
             continue;
         }
         sender.send_replace(snapshot);

@@ -140,9 +140,9 @@ impl Diagnostics {
         }
     }
 
-    /// Masks the secrets of `root`, whose placeholders are resolved, and those of the properties `named`, in messages.
-    pub fn mask_resolved(&mut self, root: &Node, named: BTreeMap<String, String>) {
-        self.resolved = secrets::of_resolved(root, named);
+    /// Masks the secrets of `root`, whose placeholders are resolved, and those of the replaced placeholders in `values`, by name, in messages.
+    pub fn mask_resolved(&mut self, root: &Node, values: BTreeMap<String, String>) {
+        self.resolved = secrets::of_resolved(root, values);
     }
 
     /// Masks `secret`, the content of a file that the setting at `at` names, in messages.

@@ -19,13 +19,13 @@ pub(super) fn identify(
     record: &mut Record,
 ) {
     let mode = generation.config.server.forward_client_cert;
-    let own = connection.certificate.as_ref();
+    let of_connection = connection.certificate.as_ref();
     let (client, forwarded) = match mode {
         ForwardClientCert::ClientCert if is_trusted => (CertifiedClient::of_field(&head.headers), None),
         ForwardClientCert::Xfcc if is_trusted && head.headers.contains_key(XFCC) => {
-            (own.map(|own| own.client.clone()), None)
+            (of_connection.map(|certificate| certificate.client.clone()), None)
         }
-        _ => (own.map(|own| own.client.clone()), own),
+        _ => (of_connection.map(|certificate| certificate.client.clone()), of_connection),
     };
     if let Some(certificate) = forwarded {
         for (name, value) in certificate.fields(mode) {

@@ -277,8 +277,8 @@ fn to_https(head: &Parts, port: u16) -> Failure {
     let is_port = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let location = match host.rsplit_once(':') {
         Some((name, "80")) => format!("https://{name}{target}"),
-        Some((name, given)) if is_port(given) && port == 443 => format!("https://{name}{target}"),
-        Some((name, given)) if is_port(given) => format!("https://{name}:{port}{target}"),
+        Some((name, request_port)) if is_port(request_port) && port == 443 => format!("https://{name}{target}"),
+        Some((name, request_port)) if is_port(request_port) => format!("https://{name}:{port}{target}"),
         _ => format!("https://{host}{target}"),
     };
     HeaderValue::try_from(location).map_or(Failure::BadRequest("the target is no part of a URI"), Failure::ToHttps)

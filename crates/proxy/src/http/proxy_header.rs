@@ -13,19 +13,21 @@ pub struct ProxyHeader {
     pub vpc_endpoint_id: Option<Box<[u8]>>,
 }
 
-/// Reason for which a connection is closed before its first request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeaderFailure {
-    /// The header was not complete in time.
-    Timeout,
-    /// The first bytes are no header.
-    Missing,
-    /// The header exceeds its bound.
-    TooLong,
-    /// The header violates the specification, or the connection ended within it.
-    Malformed,
-    /// The checksum of the header is wrong.
-    Checksum,
+tollgate_limiter::labelled! {
+    /// Reason for which a connection is closed before its first request.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum HeaderFailure {
+        /// The header was not complete in time.
+        Timeout = "timeout",
+        /// The first bytes are no header.
+        Missing = "missing",
+        /// The header exceeds its bound.
+        TooLong = "too-long",
+        /// The header violates the specification, or the connection ended within it.
+        Malformed = "malformed",
+        /// The checksum of the header is wrong.
+        Checksum = "checksum",
+    }
 }
 
 // === impl ProxyHeader ===
@@ -36,25 +38,6 @@ impl From<&Header<'_>> for ProxyHeader {
             names_client: header.source.is_some(),
             unique_id: header.unique_id.map(Box::from),
             vpc_endpoint_id: header.vpc_endpoint_id.map(Box::from),
-        }
-    }
-}
-
-// === impl HeaderFailure ===
-
-impl HeaderFailure {
-    /// All reasons, in the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::Timeout, Self::Missing, Self::TooLong, Self::Malformed, Self::Checksum];
-
-    /// Returns the name in metrics and in the log.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Timeout => "timeout",
-            Self::Missing => "missing",
-            Self::TooLong => "too-long",
-            Self::Malformed => "malformed",
-            Self::Checksum => "checksum",
         }
     }
 }

@@ -90,12 +90,10 @@ fn encode_ages(encoder: &mut DescriptorEncoder<'_>, upstreams: &[Arc<Upstream>])
 fn encode_endpoints(encoder: &mut DescriptorEncoder<'_>, upstreams: &[Arc<Upstream>]) -> fmt::Result {
     let states = upstreams.iter().flat_map(|upstream| {
         let states = upstream.states();
-        [EndpointState::Healthy, EndpointState::Unhealthy, EndpointState::Ejected, EndpointState::Drained].map(
-            |state| {
-                let count = states.iter().filter(|(_, current)| *current == state).count();
-                ([("upstream", &**upstream.name()), ("state", state.as_str())], gauge(count))
-            },
-        )
+        EndpointState::ALL.map(|state| {
+            let count = states.iter().filter(|(_, current)| *current == state).count();
+            ([("upstream", &**upstream.name()), ("state", state.as_str())], gauge(count))
+        })
     });
     let help =
         "Endpoints by state: up, down after failed health checks, ejected after failures, or drained by an operator";
@@ -139,12 +137,12 @@ impl Metrics {
         let (mut failures, mut responding) = (BTreeMap::<_, LatestFailure>::new(), BTreeSet::new());
         self.upstream_times.for_each(|times| match (times.present_failure(), failures.get_mut(&times.name)) {
             (Some(failure), None) => _ = failures.insert(Arc::clone(&times.name), failure),
-            (Some(failure), Some(known)) => {
-                let in_a_row = known.in_a_row.saturating_add(failure.in_a_row);
-                if failure.at > known.at {
-                    *known = failure;
+            (Some(failure), Some(latest)) => {
+                let in_a_row = latest.in_a_row.saturating_add(failure.in_a_row);
+                if failure.at > latest.at {
+                    *latest = failure;
                 }
-                known.in_a_row = in_a_row;
+                latest.in_a_row = in_a_row;
             }
             (None, _) if times.response.count() > 0 => _ = responding.insert(Arc::clone(&times.name)),
             (None, _) => {}

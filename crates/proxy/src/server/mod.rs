@@ -11,7 +11,6 @@ pub mod connection;
 pub mod drain;
 pub mod gate;
 mod http2;
-mod interim_heads;
 pub mod listener;
 pub mod protocol;
 mod proxy_header;

@@ -53,7 +53,7 @@ pub(super) struct Bucket {
     /// Keys with at least one denied request.
     pub(super) touched: usize,
     /// The first of them, with the largest need first.
-    pub(super) named: Vec<NamedKey>,
+    pub(super) neediest: Vec<NamedKey>,
 }
 
 impl Demand {
@@ -106,20 +106,20 @@ impl Demand {
         let last = needed.len().checked_sub(1)?;
         let (_, burst, _) = needed.select_nth_unstable_by(max_touched.min(last), |a, b| b.cmp(a));
         let burst = *burst;
-        let mut named: Vec<_> = self.largest.get(at)?.iter().filter(|key| key.needed > burst).cloned().collect();
-        named.sort_unstable_by(|a, b| b.needed.cmp(&a.needed).then_with(|| a.name.cmp(&b.name)));
+        let mut neediest: Vec<_> = self.largest.get(at)?.iter().filter(|key| key.needed > burst).cloned().collect();
+        neediest.sort_unstable_by(|a, b| b.needed.cmp(&a.needed).then_with(|| a.name.cmp(&b.name)));
         let touched = needed.iter().filter(|needed| **needed > burst).count();
-        Some(Bucket { per_minute: *RATES.get(at)?, burst, touched, named })
+        Some(Bucket { per_minute: *RATES.get(at)?, burst, touched, neediest })
     }
 }
 
 /// Keeps `key` among the keys with the largest bursts.
 fn name_key(largest: &mut Vec<NamedKey>, needed: u32, hash: u64, key: &[u8]) {
-    if let Some(named) = largest.iter_mut().find(|named| named.hash == hash) {
-        named.needed = needed;
+    if let Some(key) = largest.iter_mut().find(|key| key.hash == hash) {
+        key.needed = needed;
     } else if largest.len() < NAMED_KEYS {
         largest.push(NamedKey { needed, hash, name: key.into() });
-    } else if let Some(least) = largest.iter_mut().min_by_key(|named| named.needed)
+    } else if let Some(least) = largest.iter_mut().min_by_key(|key| key.needed)
         && least.needed < needed
     {
         *least = NamedKey { needed, hash, name: key.into() };
@@ -163,8 +163,8 @@ mod tests {
         for (max, burst, touched) in [(0, 10, 0), (1, 10, 0), (9, 10, 0), (10, 9, 10), (25, 8, 20), (1000, 1, 90)] {
             let bucket = demand.bucket_at(7, max).unwrap();
             assert_eq!((bucket.burst, bucket.touched), (burst, touched), "{max}");
-            assert_eq!(bucket.named.len(), touched.min(NAMED_KEYS));
-            assert!(bucket.named.iter().all(|key| key.needed == 10 && key.name.starts_with(b"c9")));
+            assert_eq!(bucket.neediest.len(), touched.min(NAMED_KEYS));
+            assert!(bucket.neediest.iter().all(|key| key.needed == 10 && key.name.starts_with(b"c9")));
         }
         assert!(Demand::default().bucket(0).is_none());
     }

@@ -123,7 +123,7 @@ pub fn for_log_alone(keys: &[String]) -> Result<Config, String> {
         format!("routes: [{{id: {ALL}, uri: 'echo:', predicates: [Path=/**], filters: [{}]}}]\n", limiters.join(", "));
     match tollgate_config::parse("--key", &yaml, &|_| None) {
         Ok(loaded) => Ok(loaded.config),
-        Err(report) => Err(report.first(1).first().map(|found| found.text().into_owned()).unwrap_or_default()),
+        Err(report) => Err(report.first(1).first().map(|error| error.text().into_owned()).unwrap_or_default()),
     }
 }
 
@@ -230,7 +230,7 @@ fn suggestion(route: &str, key: &str, demand: &Demand, shares: &[Share]) -> Rout
             burst_capacity: bucket.burst,
             touched: bucket.touched,
             touched_share: percent(bucket.touched as u64, clients as u64),
-            top: bucket.named.into_iter().map(client).collect(),
+            top: bucket.neediest.into_iter().map(client).collect(),
         })
     };
     RouteSuggestion {

@@ -35,12 +35,12 @@ impl Display for Suggestions {
             return writeln!(f, "routes: []");
         }
         writeln!(f, "routes:")?;
-        let mut named: Vec<&str> = Vec::new();
+        let mut written_routes: Vec<&str> = Vec::new();
         for route in &self.routes {
-            if named.contains(&route.route.as_str()) {
+            if written_routes.contains(&route.route.as_str()) {
                 continue;
             }
-            named.push(&route.route);
+            written_routes.push(&route.route);
             let id = plain(&route.route);
             let path = if self.routes.iter().all(|other| other.route == route.route) {
                 String::new()

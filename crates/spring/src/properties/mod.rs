@@ -91,13 +91,13 @@ fn report(name: &str, meaning: Meaning, node: &Node, diagnostics: &mut Diagnosti
 
 /// Returns the longest entry that `path` equals or is below.
 fn meaning(path: &[&str]) -> Option<Meaning> {
-    let known = entries(path).iter().filter(|(known, _)| begins(path, known));
-    known.max_by_key(|(known, _)| known.len()).map(|(_, meaning)| *meaning)
+    let matching = entries(path).iter().filter(|(start, _)| begins(path, start));
+    matching.max_by_key(|(start, _)| start.len()).map(|(_, meaning)| *meaning)
 }
 
 /// Returns true if `path` begins with `start`.
 fn begins(path: &[&str], start: &[&str]) -> bool {
-    path.len() >= start.len() && path.iter().zip(start).all(|(step, known)| *known == "*" || same_name(step, known))
+    path.len() >= start.len() && path.iter().zip(start).all(|(step, wanted)| *wanted == "*" || same_name(step, wanted))
 }
 
 /// Returns the property as it is written in an `application.yml`.
@@ -174,7 +174,7 @@ fn collect(node: &Node, into: &mut Vec<String>) {
                 };
                 into.extend((!name.is_empty()).then(|| name.to_owned()));
             }
-            into.extend(of_maven(text, "uri").map(|found| found.name.to_owned()));
+            into.extend(of_maven(text, "uri").map(|placeholder| placeholder.name.to_owned()));
         }
         NodeKind::Seq(items) => items.iter().for_each(|item| collect(item, into)),
         NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| collect(value, into)),

@@ -222,9 +222,9 @@ fn join_part(node: &mut Node, names: &mut NameIndex, more: Node, path: &str, dia
             let is_extension = |key: &str| path.is_empty() && key.starts_with("x-");
             for (key, value) in others.into_iter().filter(|(key, _)| !is_extension(key)) {
                 match names.find(entries, &key).and_then(|at| Some((at, entries.get_mut(at)?))) {
-                    Some((at, (name, known))) => {
+                    Some((at, (name, earlier))) => {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                        join_part(known, names.below(at), value, &path, diagnostics);
+                        join_part(earlier, names.below(at), value, &path, diagnostics);
                     }
                     None => entries.push((key, value)),
                 }

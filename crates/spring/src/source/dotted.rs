@@ -36,8 +36,8 @@ fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
                 let first = if steps.is_empty() { key } else { steps.remove(0) };
                 value = nested(steps.iter().map(String::as_str), value);
                 match names.find(&result, &first) {
-                    Some(known) => {
-                        let is_taken = is_taken(&result[known].1, &value, form);
+                    Some(position) => {
+                        let is_taken = is_taken(&result[position].1, &value, form);
                         if is_taken {
                             diagnostics.error(at.key(), format!("`{first}` is the same key as one above"));
                         }
@@ -46,7 +46,7 @@ fn expand_keys(node: Node, form: Form, diagnostics: &mut Diagnostics) -> Node {
                                 report_repeated(name, first, second, diagnostics);
                             }
                         };
-                        merge_noting((&mut result[known].1, ""), value, names.below(known), form, &mut report);
+                        merge_noting((&mut result[position].1, ""), value, names.below(position), form, &mut report);
                     }
                     None => result.push((first, value)),
                 }
@@ -184,7 +184,7 @@ pub(super) fn keep_own_value(under: &mut Node, over: &mut Node, names: &mut Name
     }
     if let NodeKind::Map(entries) = &mut under.kind {
         match names.find(entries, OWN_VALUE).and_then(|at| entries.get_mut(at)) {
-            Some((_, own)) => *own = over.clone(),
+            Some((_, text)) => *text = over.clone(),
             None => entries.push((OWN_VALUE.to_owned(), over.clone())),
         }
     }

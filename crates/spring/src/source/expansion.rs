@@ -38,13 +38,13 @@ pub struct Lookup<'l> {
     value: &'l dyn Fn(&str) -> Option<Value>,
     budget: &'l Budget,
     /// Names with the values that they were replaced by.
-    named: RefCell<BTreeMap<String, String>>,
+    replaced: RefCell<BTreeMap<String, String>>,
 }
 
 impl<'l> Lookup<'l> {
     /// Returns the values of `value`, within `budget`.
     pub fn new(value: &'l dyn Fn(&str) -> Option<Value>, budget: &'l Budget) -> Self {
-        Self { value, budget, named: RefCell::default() }
+        Self { value, budget, replaced: RefCell::default() }
     }
 
     /// Returns the value of a name.
@@ -57,15 +57,15 @@ impl<'l> Lookup<'l> {
 
     /// Records that a placeholder was replaced: a name may say that its value is a secret.
     pub(super) fn note(&self, name: &str, value: &str) {
-        let mut named = self.named.borrow_mut();
-        if !value.is_empty() && !named.contains_key(name) {
-            named.insert(name.to_owned(), value.to_owned());
+        let mut replaced = self.replaced.borrow_mut();
+        if !value.is_empty() && !replaced.contains_key(name) {
+            replaced.insert(name.to_owned(), value.to_owned());
         }
     }
 
     /// Returns the names of the replaced placeholders, each with its value.
-    pub(crate) fn named(self) -> BTreeMap<String, String> {
-        self.named.into_inner()
+    pub(crate) fn replaced(self) -> BTreeMap<String, String> {
+        self.replaced.into_inner()
     }
 
     fn spend(&self, bytes: usize) {

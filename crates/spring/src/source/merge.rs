@@ -107,13 +107,13 @@ impl Replaced {
         for Replacement { old, by, .. } in self.0.iter().rev() {
             last.insert(old.span.node, last.get(by).copied().unwrap_or(*by));
         }
-        let mut found = HashMap::new();
-        find(root, &last.values().copied().collect(), &mut found);
+        let mut by_number = HashMap::new();
+        find(root, &last.values().copied().collect(), &mut by_number);
         let mut groups: HashMap<u32, usize> = HashMap::new();
         let mut replaced: Vec<(&Node, Vec<Replacement>)> = Vec::new();
         for one in std::mem::take(&mut self.0) {
             let by = last.get(&one.old.span.node).copied().unwrap_or(one.by);
-            match (found.get(&by), groups.get(&by)) {
+            match (by_number.get(&by), groups.get(&by)) {
                 (None, _) => self.0.push(one),
                 (Some(_), Some(group)) => replaced[*group].1.push(one),
                 (Some(new), None) => {
@@ -126,13 +126,13 @@ impl Replaced {
     }
 }
 
-fn find<'n>(node: &'n Node, wanted: &HashSet<u32>, found: &mut HashMap<u32, &'n Node>) {
+fn find<'n>(node: &'n Node, wanted: &HashSet<u32>, by_number: &mut HashMap<u32, &'n Node>) {
     if wanted.contains(&node.span.node) {
-        found.insert(node.span.node, node);
+        by_number.insert(node.span.node, node);
     }
     match &node.kind {
-        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| find(value, wanted, found)),
-        NodeKind::Seq(items) => items.iter().for_each(|item| find(item, wanted, found)),
+        NodeKind::Map(entries) => entries.iter().for_each(|(_, value)| find(value, wanted, by_number)),
+        NodeKind::Seq(items) => items.iter().for_each(|item| find(item, wanted, by_number)),
         NodeKind::Null | NodeKind::Scalar(_) => {}
     }
 }

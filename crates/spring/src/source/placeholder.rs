@@ -219,7 +219,7 @@ pub fn of_maven<'t>(text: &'t str, key: &str) -> Option<OfMaven<'t>> {
 
 /// Returns the name of a placeholder of Maven with which `text` begins.
 pub fn maven_name(text: &str) -> Option<&str> {
-    of_maven(text, "").filter(|found| found.before.is_empty()).map(|found| found.name)
+    of_maven(text, "").filter(|placeholder| placeholder.before.is_empty()).map(|placeholder| placeholder.name)
 }
 
 /// Collects the group names `(?<name>…)` in all texts below `node`. In a replacement, `${name}` refers to a group if

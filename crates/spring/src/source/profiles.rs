@@ -22,7 +22,7 @@ const PLATFORMS: [(&str, &str); 3] =
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profiles {
     names: Vec<String>,
-    known: HashSet<String>,
+    name_set: HashSet<String>,
 }
 
 impl Profiles {
@@ -54,7 +54,7 @@ impl Profiles {
         }
         let groups = plain().filter_map(|document| setting(document, &["group"])?.entries()).flatten();
         let groups: HashMap<String, &Node> = groups.map(|(name, members)| (canonical(name), members)).collect();
-        let mut active = Self { names: Vec::new(), known: HashSet::new() };
+        let mut active = Self { names: Vec::new(), name_set: HashSet::new() };
         wanted.iter().for_each(|name| active.add(name, &groups, 0));
         active
     }
@@ -66,7 +66,7 @@ impl Profiles {
 
     /// Adds a profile and the members of its group.
     fn add(&mut self, name: &str, groups: &HashMap<String, &Node>, depth: usize) {
-        if depth > MAX_DEPTH || !self.known.insert(name.to_owned()) {
+        if depth > MAX_DEPTH || !self.name_set.insert(name.to_owned()) {
             return;
         }
         self.names.push(name.to_owned());
@@ -102,7 +102,7 @@ impl Profiles {
         }
         let mut holds = false;
         let expressions = names(condition);
-        let active = |name: &str| self.known.contains(name) || profile == Some(name);
+        let active = |name: &str| self.name_set.contains(name) || profile == Some(name);
         for expression in &expressions {
             match holds_for(expression, &active) {
                 Ok(held) => holds |= held,

@@ -97,13 +97,13 @@ impl Section<'_> {
 
     /// Copies the arguments that mean the same. Reports those that Spring needs.
     fn copy(&mut self, explicit: &mut Explicit, diagnostics: &mut Diagnostics) {
-        for (name, own) in COPIED {
+        for (name, our_name) in COPIED {
             match take(&mut self.section, &[name]) {
                 Some(value) => {
                     if name == "capacity" {
                         self.copy_rate(&value, explicit);
                     }
-                    add(self.filter, &["args", own], value);
+                    add(self.filter, &["args", our_name], value);
                 }
                 None if ["capacity", "refill-period"].contains(&name) => {
                     diagnostics.error(self.at, format!("`{SECTION}.{name}` is missing")).help(format!(

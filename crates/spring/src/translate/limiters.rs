@@ -149,7 +149,7 @@ impl Limiter<'_> {
         }
         let denies_empty_key = match self.value("deny-empty-key") {
             None => defaults.denies_empty_key,
-            own => !is_false(own),
+            value => !is_false(value),
         };
         let outcome = if denies_empty_key { "is refused without a key" } else { "passes unlimited" };
         diagnostics
@@ -169,13 +169,13 @@ impl Limiter<'_> {
 
     /// Reports numbers that Spring ignores, refuses or does not enforce.
     fn report_rates(&self, diagnostics: &mut Diagnostics) {
-        for known in PREFIXED {
-            let Some(arg) = self.component.named(known) else { continue };
+        for name in PREFIXED {
+            let Some(arg) = self.component.named(name) else { continue };
             let written = arg.name.as_deref().unwrap_or_default();
             let message = format!("Spring ignores `{written}` without the prefix `{PREFIX}`; here it applies");
             diagnostics
                 .warn(arg.at.key(), message)
-                .help(format!("write `{PREFIX}{known}` for the same meaning in both"));
+                .help(format!("write `{PREFIX}{name}` for the same meaning in both"));
         }
         let Some(rate) = self.arg("replenish-rate") else { return };
         if let Some(factor) = factor_to_whole(rate.value.trim()) {

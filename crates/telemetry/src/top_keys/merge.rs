@@ -31,11 +31,11 @@ pub struct RuleTop {
 ///
 /// A key that a sketch does not list may have as many events as that sketch's lowest listed count. The sum adds that to
 /// the count and to its error, so the count stays an upper bound (Agarwal et al., "Mergeable Summaries", PODS 2012).
-pub(super) fn merge(answers: Vec<WorkerTop>, workers: usize, limit: usize) -> Top {
-    let is_complete = answers.len() == workers;
-    let covered = answers.iter().map(|answer| answer.covered).max().unwrap_or_default();
+pub(super) fn merge(of_workers: Vec<WorkerTop>, workers: usize, limit: usize) -> Top {
+    let is_complete = of_workers.len() == workers;
+    let covered = of_workers.iter().map(|top| top.covered).max().unwrap_or_default();
     let mut by_rule: BTreeMap<RuleName, Vec<SketchTop>> = BTreeMap::new();
-    for sketch in answers.into_iter().flat_map(|answer| answer.sketches) {
+    for sketch in of_workers.into_iter().flat_map(|top| top.sketches) {
         by_rule.entry(sketch.name.clone()).or_default().push(sketch);
     }
     let mut rules: Vec<RuleTop> =

@@ -169,19 +169,19 @@ impl Readers {
     pub async fn read(&self, query: &Query) -> Top {
         let mut replies = Vec::with_capacity(self.0.len());
         for sender in &self.0 {
-            let (reply, answer) = oneshot::channel();
+            let (reply, top) = oneshot::channel();
             if sender.try_send(Request { query: query.clone(), reply }).is_ok() {
-                replies.push(answer);
+                replies.push(top);
             }
         }
         let deadline = Instant::now() + READ_TIMEOUT;
-        let mut answers = Vec::with_capacity(replies.len());
+        let mut of_workers = Vec::with_capacity(replies.len());
         for reply in replies {
-            if let Ok(Ok(answer)) = tokio::time::timeout_at(deadline, reply).await {
-                answers.push(answer);
+            if let Ok(Ok(top)) = tokio::time::timeout_at(deadline, reply).await {
+                of_workers.push(top);
             }
         }
-        merge::merge(answers, self.0.len(), query.limit)
+        merge::merge(of_workers, self.0.len(), query.limit)
     }
 }
 

@@ -201,12 +201,12 @@ fn starting_in(secrets: &[Secret], bytes: Range<usize>) -> &[Secret] {
 }
 
 /// Returns the secrets of a tree whose placeholders are resolved, and that has the values of the environment, and those of the
-/// properties `named`.
-pub(super) fn of_resolved(root: &Node, named: BTreeMap<String, String>) -> Vec<Secret> {
+/// properties in `values`, by name.
+pub(super) fn of_resolved(root: &Node, values: BTreeMap<String, String>) -> Vec<Secret> {
     let unknown = UnknownNames::default();
     let mut walk = Walk::new("", &unknown);
     walk.document(root);
-    named.into_iter().for_each(|(name, value)| walk.property(&name, value));
+    values.into_iter().for_each(|(name, value)| walk.property(&name, value));
     walk.found
 }
 

@@ -48,7 +48,7 @@ impl ReplyDelay {
     ) -> Vec<usize> {
         let elapsed_us = micros(elapsed);
         let only = (verdict.counted_at_us, verdict.delay);
-        let of_rule = |answer: &RuleVerdict| (answer.counted_at_us, answer.delay);
+        let of_rule = |rule_verdict: &RuleVerdict| (rule_verdict.counted_at_us, rule_verdict.delay);
         let (mut delay, mut missed) = (Duration::ZERO, Vec::new());
         for (position, rule) in rules.enumerate() {
             let Rule::LeakyBucket(rule) = rule else { continue };
@@ -101,9 +101,9 @@ mod tests {
     fn corrected(delay: &ReplyDelay, wait_ms: u64, decided_ms: u64) -> (u64, bool) {
         let received_us = 1_763_769_600_000_000;
         let turn_us = received_us - decided_ms * MS + wait_ms * MS;
-        let answer = RuleVerdict::allowed(0, 0, Moment::at(turn_us));
-        let answer = RuleVerdict { delay: Duration::from_millis(wait_ms), ..answer };
-        let mut verdict = answer.into_verdict(Source::Redis);
+        let rule_verdict = RuleVerdict::allowed(0, 0, Moment::at(turn_us));
+        let rule_verdict = RuleVerdict { delay: Duration::from_millis(wait_ms), ..rule_verdict };
+        let mut verdict = rule_verdict.into_verdict(Source::Redis);
         let rules = [Rule::LeakyBucket(rule())];
         let missed = delay.correct(&mut verdict, rules.iter(), received_us, Duration::from_millis(90));
         (verdict.delay.as_millis() as u64, missed == [0])

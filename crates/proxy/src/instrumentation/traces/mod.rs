@@ -90,8 +90,8 @@ impl Tracing {
     #[cold]
     fn join(&self, headers: &mut HeaderMap) -> Option<(TraceContext, Option<u64>)> {
         let TraceFormats { consume, produce, .. } = &*self.formats;
-        let found = consume.iter().find_map(|format| Some((*format, trace_context::read(*format, headers)?)));
-        let Some((format, caller)) = found else {
+        let caller_context = consume.iter().find_map(|format| Some((*format, trace_context::read(*format, headers)?)));
+        let Some((format, caller)) = caller_context else {
             // Invalid fields must not be forwarded (W3C Trace Context §3.3.1.1).
             consume.iter().for_each(|format| trace_context::remove(*format, headers));
             return self.sample();

@@ -175,7 +175,7 @@ impl<'de> Visitor<'de> for Numbers {
         let mut numbers: Vec<(&'static str, Number)> = Vec::new();
         while let Some(name) = access.next_key::<String>()? {
             let spec = NumberSpec::find(&name).ok_or_else(|| A::Error::custom(format!("unknown field `{name}`")))?;
-            if numbers.iter().any(|(known, _)| *known == spec.name) {
+            if numbers.iter().any(|(earlier, _)| *earlier == spec.name) {
                 return Err(A::Error::duplicate_field(spec.name));
             }
             let number = access.next_value_seed(Unit(spec.kind));

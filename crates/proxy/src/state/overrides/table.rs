@@ -77,12 +77,12 @@ pub(super) struct ConfiguredRule {
 pub(super) fn configured_rules(config: &Config) -> Vec<ConfiguredRule> {
     let limiters = config.routes.iter().flat_map(Route::rate_limiters);
     let rules = limiters.flat_map(|limiter| {
-        let named = limiter.all().into_iter().map(|named| ConfiguredRule {
-            scope: named.scope.to_string(),
-            plan: named.plan.map(str::to_owned),
-            rule: named.limit.rule.clone(),
+        let rules = limiter.all().into_iter().map(|named_limit| ConfiguredRule {
+            scope: named_limit.scope.to_string(),
+            plan: named_limit.plan.map(str::to_owned),
+            rule: named_limit.limit.rule.clone(),
         });
-        named.collect::<Vec<_>>()
+        rules.collect::<Vec<_>>()
     });
     rules.collect()
 }

@@ -22,21 +22,23 @@ pub struct EndpointStatus {
     pub check_error: Option<String>,
 }
 
-/// Known state of an endpoint: that of its selection, or the outcome of the latest attempts if nothing checks it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportedState {
-    /// Nothing checks it, and no attempt has ended yet. It gets requests.
-    Unknown,
-    /// Its health checks pass, or the latest attempt got a response.
-    Up,
-    /// Nothing checks it, and the latest attempts failed. It gets requests.
-    Failing,
-    /// It fails its health checks.
-    Down,
-    /// It failed requests and gets none for a while.
-    Ejected,
-    /// An operator drains it: it gets no new request.
-    Drained,
+tollgate_limiter::labelled! {
+    /// Known state of an endpoint: that of its selection, or the outcome of the latest attempts if nothing checks it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ReportedState {
+        /// Nothing checks it, and no attempt has ended yet. It gets requests.
+        Unknown = "unknown",
+        /// Its health checks pass, or the latest attempt got a response.
+        Up = "up",
+        /// Nothing checks it, and the latest attempts failed. It gets requests.
+        Failing = "failing",
+        /// It fails its health checks.
+        Down = "down",
+        /// It failed requests and gets none for a while.
+        Ejected = "ejected",
+        /// An operator drains it: it gets no new request.
+        Drained = "drained",
+    }
 }
 
 impl EndpointStatus {
@@ -58,24 +60,6 @@ impl EndpointStatus {
         };
         let check_error = if state == ReportedState::Down { attempts.check_error.lock().clone() } else { None };
         Self { endpoint: Arc::clone(endpoint), state, consecutive_failures, last_failure, check_error }
-    }
-}
-
-impl ReportedState {
-    /// All states.
-    pub const ALL: [Self; 6] = [Self::Unknown, Self::Up, Self::Failing, Self::Down, Self::Ejected, Self::Drained];
-
-    /// Returns the name of the state.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Unknown => "unknown",
-            Self::Up => "up",
-            Self::Failing => "failing",
-            Self::Down => "down",
-            Self::Ejected => "ejected",
-            Self::Drained => "drained",
-        }
     }
 }
 

@@ -62,17 +62,19 @@ struct EjectionState {
     recovered_at: Option<Instant>,
 }
 
-/// State of an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum EndpointState {
-    /// It gets requests.
-    Healthy,
-    /// It fails its health checks.
-    Unhealthy,
-    /// It failed requests and gets none for a while.
-    Ejected,
-    /// An operator drains it: it gets no new request.
-    Drained,
+tollgate_limiter::labelled! {
+    /// State of an endpoint, with its label in metrics.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum EndpointState {
+        /// It gets requests.
+        Healthy = "up",
+        /// It fails its health checks.
+        Unhealthy = "down",
+        /// It failed requests and gets none for a while.
+        Ejected = "ejected",
+        /// An operator drains it: it gets no new request.
+        Drained = "drained",
+    }
 }
 
 /// Endpoints that may be selected.
@@ -269,19 +271,6 @@ impl Snapshot {
     /// Returns true if no endpoint may be selected.
     pub fn is_empty(&self) -> bool {
         self.healthy.is_empty() && self.ejected.is_empty()
-    }
-}
-
-impl EndpointState {
-    /// Returns the state's label in metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Healthy => "up",
-            Self::Unhealthy => "down",
-            Self::Ejected => "ejected",
-            Self::Drained => "drained",
-        }
     }
 }
 

@@ -26,17 +26,17 @@ pub(super) fn read(
             "`configtree:` reads a folder with a file for each property",
         ));
     }
-    let mut walk = Walk { found: Vec::new(), special: Vec::new(), entries_left: MAX_ENTRIES };
+    let mut walk = Walk { files: Vec::new(), special: Vec::new(), entries_left: MAX_ENTRIES };
     walk.folder(folder, "", 0)?;
-    let Walk { mut found, mut special, .. } = walk;
-    found.sort();
+    let Walk { files: mut paths, mut special, .. } = walk;
+    paths.sort();
     special.sort();
-    if found.len() > max_files {
+    if paths.len() > max_files {
         return Err(too_large("a configuration has at most 4,096 files"));
     }
     let mut bytes_left = max_bytes;
     let mut files = Vec::new();
-    for file in found.into_iter().filter_map(|(key, path)| property(key, &path)) {
+    for file in paths.into_iter().filter_map(|(key, path)| property(key, &path)) {
         let left = bytes_left.checked_sub(file.text.len());
         bytes_left = left.ok_or_else(|| too_large("the files of a configuration have at most 16 MiB"))?;
         files.push(file);
@@ -46,7 +46,7 @@ pub(super) fn read(
 
 struct Walk {
     /// Keys and files.
-    found: Vec<(String, PathBuf)>,
+    files: Vec<(String, PathBuf)>,
     /// Pipes, sockets and devices.
     special: Vec<PathBuf>,
     /// Entries that may still be looked at.
@@ -68,7 +68,7 @@ impl Walk {
             if path.is_dir() && depth < MAX_DEPTH {
                 self.folder(&path, &key, depth + 1)?;
             } else if path.is_file() {
-                self.found.push((key, path));
+                self.files.push((key, path));
             } else if path.exists() && !path.is_dir() {
                 self.special.push(path);
             }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(crate) use self::key_location::{short_name, slot_of};
 #[cfg(feature = "gateway")]
 pub use self::reply::script_reply;
-pub(crate) use self::reply::{answers, batch_answers};
+pub(crate) use self::reply::{batch_verdicts, rule_verdicts};
 pub(crate) use self::script_args::{BatchSize, revocation_of};
 pub(crate) use self::script_call::{
     LeaseTimes, MAX_WEIGHT, QuotaAction, ScriptCall, can_coalesce, decide, decide_batch, look, notice_key, quota,

@@ -10,26 +10,26 @@ use crate::verdict::{Outcome, RuleVerdict};
 struct Numbers<'r>(&'r [u8]);
 
 /// Decodes a reply for `checks` rules: text of five integers for each. `None`: the reply is invalid.
-pub(crate) fn answers(reply: &Value, checks: usize) -> Option<Vec<RuleVerdict>> {
+pub(crate) fn rule_verdicts(reply: &Value, checks: usize) -> Option<Vec<RuleVerdict>> {
     let mut numbers = Numbers::of(reply)?;
-    let answers = numbers.answers(checks)?;
-    numbers.0.is_empty().then_some(answers)
+    let rule_verdicts = numbers.rule_verdicts(checks)?;
+    numbers.0.is_empty().then_some(rule_verdicts)
 }
 
-/// Decodes the reply for a batch: the answers, and behind them the number of admitted requests. The answers are those after
+/// Decodes the reply for a batch: the verdicts, and behind them the number of admitted requests. The verdicts are those after
 /// these requests, or to the first request if none was admitted.
-pub(crate) fn batch_answers(reply: &Value, checks: usize) -> Option<(u64, Vec<RuleVerdict>)> {
+pub(crate) fn batch_verdicts(reply: &Value, checks: usize) -> Option<(u64, Vec<RuleVerdict>)> {
     let mut numbers = Numbers::of(reply)?;
-    let answers = numbers.answers(checks)?;
+    let rule_verdicts = numbers.rule_verdicts(checks)?;
     let admitted = u64::try_from(numbers.number()?).ok()?;
-    numbers.0.is_empty().then_some((admitted, answers))
+    numbers.0.is_empty().then_some((admitted, rule_verdicts))
 }
 
 /// Decodes the bytes of a reply, for one request or for a batch. For fuzzing.
 #[must_use]
 pub fn script_reply(bytes: &[u8], rules: usize) -> Option<Vec<RuleVerdict>> {
     let reply = redis::parse_redis_value(bytes).ok()?;
-    answers(&reply, rules).or_else(|| batch_answers(&reply, rules).map(|(_, verdicts)| verdicts))
+    rule_verdicts(&reply, rules).or_else(|| batch_verdicts(&reply, rules).map(|(_, verdicts)| verdicts))
 }
 
 impl<'r> Numbers<'r> {
@@ -59,11 +59,11 @@ impl<'r> Numbers<'r> {
         (1..=18).contains(&digits).then(|| sign * value)
     }
 
-    fn answers(&mut self, checks: usize) -> Option<Vec<RuleVerdict>> {
-        (0..checks).map(|_| self.answer()).collect()
+    fn rule_verdicts(&mut self, checks: usize) -> Option<Vec<RuleVerdict>> {
+        (0..checks).map(|_| self.rule_verdict()).collect()
     }
 
-    fn answer(&mut self) -> Option<RuleVerdict> {
+    fn rule_verdict(&mut self) -> Option<RuleVerdict> {
         let [allowed, remaining, wait_us] = [self.number()?, self.number()?, self.number()?];
         let [reset_after_us, now_us] = [self.number()?, self.number()?];
         let (outcome, delay) = match (allowed, u64::try_from(wait_us)) {
@@ -93,7 +93,7 @@ mod tests {
     }
 
     fn reply(numbers: &str) -> Option<RuleVerdict> {
-        answers(&text(numbers), 1).map(|answers| answers[0])
+        rule_verdicts(&text(numbers), 1).map(|rule_verdicts| rule_verdicts[0])
     }
 
     #[test]
@@ -106,8 +106,8 @@ mod tests {
         assert_eq!((denied.remaining, denied.reset_after), (0, Duration::from_micros(100)));
         assert_eq!(reply("1 999999999999999999 0 100 5").unwrap().remaining, 999_999_999_999_999_999);
         assert_eq!(reply("0 20 -1 0 5").unwrap().outcome, Outcome::NeverAdmitted);
-        assert_eq!(answers(&text("1 2 0 4 5 0 0 9 9 5"), 2).unwrap().len(), 2);
-        assert_eq!(batch_answers(&text("1 2 0 4 5 3"), 1).map(|(admitted, _)| admitted), Some(3));
+        assert_eq!(rule_verdicts(&text("1 2 0 4 5 0 0 9 9 5"), 2).unwrap().len(), 2);
+        assert_eq!(batch_verdicts(&text("1 2 0 4 5 3"), 1).map(|(admitted, _)| admitted), Some(3));
     }
 
     #[test]
@@ -117,11 +117,11 @@ mod tests {
         }
         assert_eq!(reply("0 1 -2 0 0"), None);
         assert_eq!(reply("1 1000000000000000000 0 0 0"), None, "19 digits");
-        assert_eq!(answers(&Value::Nil, 1), None);
-        assert_eq!(answers(&Value::Array(vec![Value::Int(1); 5]), 1), None);
-        assert_eq!(answers(&text("1 1 1 1 1"), 5), None);
+        assert_eq!(rule_verdicts(&Value::Nil, 1), None);
+        assert_eq!(rule_verdicts(&Value::Array(vec![Value::Int(1); 5]), 1), None);
+        assert_eq!(rule_verdicts(&text("1 1 1 1 1"), 5), None);
         for numbers in ["1 2 0 4 5", "1 2 0 4 5 -1", "1 2 0 4 5 3 3"] {
-            assert_eq!(batch_answers(&text(numbers), 1), None, "{numbers:?}");
+            assert_eq!(batch_verdicts(&text(numbers), 1), None, "{numbers:?}");
         }
     }
 }

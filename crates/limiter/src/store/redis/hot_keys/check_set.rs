@@ -64,15 +64,15 @@ impl CheckSet {
     }
 
     /// Returns the number of further requests that the rules allow.
-    pub(super) fn further_requests(&self, answers: &[RuleVerdict]) -> u64 {
-        let of_rule = |(check, answer): (&OwnedCheck, &RuleVerdict)| answer.remaining / check.cost.max(1);
-        self.checks.iter().zip(answers).map(of_rule).min().unwrap_or(0)
+    pub(super) fn further_requests(&self, rule_verdicts: &[RuleVerdict]) -> u64 {
+        let of_rule = |(check, rule_verdict): (&OwnedCheck, &RuleVerdict)| rule_verdict.remaining / check.cost.max(1);
+        self.checks.iter().zip(rule_verdicts).map(of_rule).min().unwrap_or(0)
     }
 
     /// Lease of `spare` requests, from the reply to a call sent at `sent_us`.
-    pub(super) fn lease(&self, terms: LeaseTerms, answers: &[RuleVerdict], spare: u64, sent_us: u64) -> Lease {
+    pub(super) fn lease(&self, terms: LeaseTerms, rule_verdicts: &[RuleVerdict], spare: u64, sent_us: u64) -> Lease {
         let rules = self.checks.iter().map(|check| (&check.rule, check.cost));
-        Lease::new(rules, answers, spare, sent_us, terms.duration_us)
+        Lease::new(rules, rule_verdicts, spare, sent_us, terms.duration_us)
     }
 
     /// Keys of notices, each once.
@@ -91,12 +91,12 @@ impl CheckSet {
     }
 
     /// Verdict of a request that the call admitted before `later` others: their cost still remained then.
-    pub(super) fn verdict(&self, answers: &[RuleVerdict], later: u64) -> Option<Verdict> {
-        let answer = |(answer, check): (&RuleVerdict, &OwnedCheck)| RuleVerdict {
-            remaining: answer.remaining.saturating_add(later.saturating_mul(check.cost)),
-            ..*answer
+    pub(super) fn verdict(&self, rule_verdicts: &[RuleVerdict], later: u64) -> Option<Verdict> {
+        let rule_verdict = |(rule_verdict, check): (&RuleVerdict, &OwnedCheck)| RuleVerdict {
+            remaining: rule_verdict.remaining.saturating_add(later.saturating_mul(check.cost)),
+            ..*rule_verdict
         };
-        let answers = answers.iter().zip(&self.checks).map(answer).collect();
-        Verdict::combine(answers, self.checks.iter().map(|check| check.rule.capacity()), Source::Redis)
+        let rule_verdicts = rule_verdicts.iter().zip(&self.checks).map(rule_verdict).collect();
+        Verdict::combine(rule_verdicts, self.checks.iter().map(|check| check.rule.capacity()), Source::Redis)
     }
 }

@@ -61,7 +61,7 @@ struct TaskGuard {
     finished: bool,
 }
 
-/// A decoded reply: the number of admitted requests, the last one's verdict, and the answers.
+/// A decoded reply: the number of admitted requests, the last one's verdict, and the verdicts of its rules.
 type BatchReply = (u64, Verdict, Vec<RuleVerdict>);
 
 /// A call for followers that was sent.
@@ -193,8 +193,8 @@ async fn call_for(hot_keys: &Arc<HotKeys>, checks: &Arc<CheckSet>, followers: Ve
     let sent = checks.denials.sending(call, hot_keys.now_us(&checks.options));
     let shared = SharedCall { waiting, sent, lease_epoch: hot_keys.leases.epoch() };
     let read = |reply: &_| {
-        let (admitted, answers) = command::batch_answers(reply, checks.len())?;
-        Some((admitted, checks.verdict(&answers, 0)?, answers))
+        let (admitted, rule_verdicts) = command::batch_verdicts(reply, checks.len())?;
+        Some((admitted, checks.verdict(&rule_verdicts, 0)?, rule_verdicts))
     };
     let reply = request.decide(Arc::clone(&shared.sent.call), read).await;
     if reply.is_ok() {
@@ -234,22 +234,22 @@ fn admit(
     hot_keys: &HotKeys,
     checks: &Arc<CheckSet>,
     mut followers: Vec<Follower>,
-    (admitted, last, answers): BatchReply,
+    (admitted, last, rule_verdicts): BatchReply,
     SharedCall { waiting, sent, lease_epoch }: SharedCall,
     owner: Request,
 ) -> Vec<Follower> {
     if let Some(terms) = checks.lease_terms {
         let spare = admitted.saturating_sub(waiting);
         let leased = (spare > 0).then(|| {
-            let lease = checks.lease(terms, &answers, spare, sent.sent_us);
+            let lease = checks.lease(terms, &rule_verdicts, spare, sent.sent_us);
             let keys = hot_keys.leases.watch(sent.call.keys.iter(), lease_epoch);
             (lease, LeaseOrigin { checks: Arc::clone(checks), request: owner, keys })
         });
-        hot_keys.leases.record_reply(checks, checks.further_requests(&answers), leased);
+        hot_keys.leases.record_reply(checks, checks.further_requests(&rule_verdicts), leased);
     }
     let unserved = followers.split_off(admitted.min(waiting) as usize);
     for (follower, later) in followers.into_iter().zip((0..admitted).rev()) {
-        let verdict = checks.verdict(&answers, later).unwrap_or_else(|| last.clone());
+        let verdict = checks.verdict(&rule_verdicts, later).unwrap_or_else(|| last.clone());
         drop(follower.reply.send(Ok(verdict)));
     }
     unserved

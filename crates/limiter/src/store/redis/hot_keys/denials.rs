@@ -82,9 +82,9 @@ impl CachedDenial {
             source: Source::DenialCache,
             ..self.verdict.clone()
         };
-        for answer in &mut verdict.per_rule {
-            answer.outcome = after(answer.outcome, passed);
-            answer.reset_after = answer.reset_after.saturating_sub(passed);
+        for rule_verdict in &mut verdict.per_rule {
+            rule_verdict.outcome = after(rule_verdict.outcome, passed);
+            rule_verdict.reset_after = rule_verdict.reset_after.saturating_sub(passed);
         }
         if checks.iter().map(|check| check.cost).eq(self.costs.iter().copied()) {
             return Some(verdict);

@@ -31,29 +31,29 @@ struct RuleLimit {
     /// Time at which the bucket is full, or the window over.
     over_at_us: u64,
     cost: u64,
-    answer: RuleVerdict,
+    rule_verdict: RuleVerdict,
 }
 
 impl Lease {
-    /// Creates a lease of `spare` requests. `rules` are the rules and costs of a request; `answers` is the reply to a call
+    /// Creates a lease of `spare` requests. `rules` are the rules and costs of a request; `rule_verdicts` is the reply to a call
     /// sent at `sent_us`. The lease lasts `duration_us` from then on.
     pub(super) fn new<'r>(
         rules: impl Iterator<Item = (&'r Rule, u64)>,
-        answers: &[RuleVerdict],
+        rule_verdicts: &[RuleVerdict],
         spare: u64,
         sent_us: u64,
         duration_us: u64,
     ) -> Self {
-        let limit = |((rule, cost), answer): ((&Rule, u64), &RuleVerdict)| RuleLimit {
+        let limit = |((rule, cost), rule_verdict): ((&Rule, u64), &RuleVerdict)| RuleLimit {
             flow: match rule {
                 Rule::TokenBucket(bucket) | Rule::Gcra(bucket) => Some(*bucket.flow()),
                 _ => None,
             },
-            over_at_us: sent_us.saturating_add(micros(answer.reset_after)),
+            over_at_us: sent_us.saturating_add(micros(rule_verdict.reset_after)),
             cost: cost.max(1),
-            answer: *answer,
+            rule_verdict: *rule_verdict,
         };
-        let limits = rules.zip(answers).map(limit).collect();
+        let limits = rules.zip(rule_verdicts).map(limit).collect();
         Self { spare, since_us: sent_us, until_us: sent_us.saturating_add(duration_us), limits }
     }
 
@@ -67,7 +67,7 @@ impl Lease {
         self.limits.iter().map(|limit| limit.available(now_us)).fold(self.spare, u64::min)
     }
 
-    /// Uses one request. The answers report the requests left in the lease: others may have taken any part of those left
+    /// Uses one request. The verdicts report the requests left in the lease: others may have taken any part of those left
     /// in Redis, so that is the least that is left.
     pub(super) fn take(&mut self, now_us: u64) -> Option<Vec<RuleVerdict>> {
         // An earlier time: a test set its clock back.
@@ -77,12 +77,12 @@ impl Lease {
         let requests_left = self.available(now_us).checked_sub(1)?;
         // Tokens beyond the bucket's size are lost.
         self.spare = requests_left;
-        let answer = |limit: &RuleLimit| RuleVerdict {
+        let rule_verdict = |limit: &RuleLimit| RuleVerdict {
             remaining: requests_left.saturating_mul(limit.cost),
             reset_after: Duration::from_micros(limit.over_at_us.saturating_sub(now_us)),
-            ..limit.answer
+            ..limit.rule_verdict
         };
-        Some(self.limits.iter().map(answer).collect())
+        Some(self.limits.iter().map(rule_verdict).collect())
     }
 
     /// Ends the lease. Returns how many requests to return if Redis receives them by `by_us`, and the times of the lease on
@@ -90,7 +90,7 @@ impl Lease {
     pub(super) fn end(&mut self, by_us: u64) -> (u64, LeaseTimes) {
         let requests_left = self.available(by_us);
         self.spare = 0;
-        let granted_us = self.limits.first().map_or(0, |limit| limit.answer.counted_at_us);
+        let granted_us = self.limits.first().map_or(0, |limit| limit.rule_verdict.counted_at_us);
         (
             requests_left,
             LeaseTimes { granted_us, due_us: granted_us.saturating_add(by_us.saturating_sub(self.since_us)) },

@@ -89,9 +89,9 @@ impl Leases {
         if key.lease.as_ref().is_some_and(is_revoked) {
             key.end(now_us).into_iter().for_each(EndedLease::spawn_return);
         }
-        let answers = key.lease.as_mut().and_then(|(lease, _)| lease.take(now_us));
+        let rule_verdicts = key.lease.as_mut().and_then(|(lease, _)| lease.take(now_us));
         let capacities = checks.iter().map(|check| check.rule.capacity());
-        match answers.and_then(|answers| Verdict::combine(answers, capacities, Source::Redis)) {
+        match rule_verdicts.and_then(|rule_verdicts| Verdict::combine(rule_verdicts, capacities, Source::Redis)) {
             Some(verdict) => {
                 self.stats.lease_hits.increment();
                 LeaseLookup::Hit(verdict)

@@ -65,9 +65,9 @@ pub(super) async fn attempt(
         };
         decided.push(of_rule);
     }
-    let (answers, write) = write(transaction, decided);
+    let (rule_verdicts, write) = write(transaction, decided);
     let written: Value = write.query_async(connection).await?;
-    Ok(if written == Value::Nil { AttemptOutcome::Contended } else { AttemptOutcome::Decided(answers) })
+    Ok(if written == Value::Nil { AttemptOutcome::Contended } else { AttemptOutcome::Decided(rule_verdicts) })
 }
 
 /// Commands before the decision. They are pipelined, not atomic: `GET` behind `WATCH` tells which owner is watched.
@@ -89,23 +89,23 @@ fn read(transaction: &Transaction, owner: &str) -> Pipeline {
     pipe
 }
 
-/// Answers, and the transaction that applies and unlocks.
+/// Verdicts, and the transaction that applies and unlocks.
 fn write(transaction: &Transaction, decided: Vec<Decided>) -> (Vec<RuleVerdict>, Pipeline) {
-    let admitted = decided.iter().all(|(answer, _)| answer.outcome == Outcome::Allowed);
+    let admitted = decided.iter().all(|(rule_verdict, _)| rule_verdict.outcome == Outcome::Allowed);
     let mut pipe = redis::pipe();
     pipe.atomic();
-    let mut answers = Vec::with_capacity(decided.len());
-    for ((mut answer, write), rule) in decided.into_iter().zip(&transaction.rules) {
-        let applies = admitted || answer.outcome != Outcome::Allowed;
+    let mut rule_verdicts = Vec::with_capacity(decided.len());
+    for ((mut rule_verdict, write), rule) in decided.into_iter().zip(&transaction.rules) {
+        let applies = admitted || rule_verdict.outcome != Outcome::Allowed;
         if applies {
             write.into_iter().for_each(|command| {
                 pipe.add_command(command);
             });
         } else if let Operation::Decide { cost } = rule.operation {
-            answer.remaining += cost;
+            rule_verdict.remaining += cost;
         }
-        answers.push(answer);
+        rule_verdicts.push(rule_verdict);
     }
     pipe.cmd("DEL").arg(&transaction.lock);
-    (answers, pipe)
+    (rule_verdicts, pipe)
 }

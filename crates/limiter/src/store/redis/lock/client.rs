@@ -130,8 +130,8 @@ impl LockClient {
     async fn run_attempts(&self, transaction: &Transaction, deadline: Instant) -> Result<Vec<RuleVerdict>, LockError> {
         let owner = format!("{}-{}", self.owner, self.decisions.fetch_add(1, Ordering::Relaxed));
         for n in 0.. {
-            if let Some(answers) = self.run_attempt(transaction, &owner, deadline).await? {
-                return Ok(answers);
+            if let Some(rule_verdicts) = self.run_attempt(transaction, &owner, deadline).await? {
+                return Ok(rule_verdicts);
             }
             // A pause takes at most half of the time left, so that the rest is used for attempts.
             let time_left = deadline.saturating_duration_since(Instant::now());
@@ -157,7 +157,7 @@ impl LockClient {
             self.replies.fetch_add(1, Ordering::Relaxed);
         }
         match result {
-            Ok(Ok(AttemptOutcome::Decided(answers))) => Ok(Some(answers)),
+            Ok(Ok(AttemptOutcome::Decided(rule_verdicts))) => Ok(Some(rule_verdicts)),
             Ok(Ok(AttemptOutcome::Contended)) => {
                 self.stats.contended.increment();
                 Ok(None)

@@ -125,14 +125,14 @@ impl LockedStore {
         }
         let client = Arc::clone(&self.client);
         Decision::Pending(Box::pin(async move {
-            let answers = match client.run(&transaction).await {
-                Ok(answers) => answers,
+            let rule_verdicts = match client.run(&transaction).await {
+                Ok(rule_verdicts) => rule_verdicts,
                 // Redis decides for other requests: any fallback would admit more than the limit.
                 Err(LockError::Exhausted) => return contended(),
                 Err(_) => return fallback.decide(),
             };
             let capacities = transaction.rules.iter().map(|rule| rule.rule.capacity());
-            let verdict = Verdict::combine(answers, capacities, Source::Redis);
+            let verdict = Verdict::combine(rule_verdicts, capacities, Source::Redis);
             verdict.unwrap_or_else(|| fallback.decide())
         }))
     }

@@ -109,13 +109,13 @@ fn decide_by<A: PlainState>(
     operation: Operation,
 ) -> (RuleVerdict, Vec<Cmd>) {
     let state = rule.parse(stored);
-    let (answer, change) = match operation {
+    let (rule_verdict, change) = match operation {
         Operation::Decide { cost } => rule.decide(state.as_ref(), now, cost),
         Operation::Settle { more, counted_at_us } => {
             (RuleVerdict::allowed(0, 0, now), rule.settle(state.as_ref(), now, more, counted_at_us))
         }
     };
-    (answer, change.map(|change| rule.write(key, state, change, now.now_us)).unwrap_or_default())
+    (rule_verdict, change.map(|change| rule.write(key, state, change, now.now_us)).unwrap_or_default())
 }
 
 #[cfg(test)]

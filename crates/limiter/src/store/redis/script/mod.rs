@@ -62,8 +62,8 @@ impl Script {
     /// Script that runs `mode` under several rules. Composed once for each combination.
     pub(crate) fn list(rules: &[ListedRule], mode: ListMode) -> Arc<Self> {
         let lists = &LISTS[mode as usize];
-        if let Some(known) = lists.read().get(rules) {
-            return Arc::clone(known);
+        if let Some(script) = lists.read().get(rules) {
+            return Arc::clone(script);
         }
         let algorithms = rules.iter().map(|rule| rule.algorithm);
         let script = Arc::new(Self::for_algorithms(compose(rules, mode), algorithms));

@@ -90,7 +90,7 @@ impl RedisStore {
         async move {
             // Failed corrections are counted with the failed calls.
             let request = request.map_err(StoreError::unsent)?;
-            let read = |reply: &_| command::answers(reply, 1);
+            let read = |reply: &_| command::rule_verdicts(reply, 1);
             request.run_returning(Some(&call.script), &call.cmd(), &returned, read).await.map(drop)
         }
     }

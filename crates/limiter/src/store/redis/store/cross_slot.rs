@@ -64,7 +64,7 @@ impl RedisStore {
     }
 
     async fn call_slots(&self, checks: &[OwnedCheck], requests: Vec<(Request, Vec<usize>)>) -> Option<Verdict> {
-        let mut answers: Vec<Option<RuleVerdict>> = vec![None; checks.len()];
+        let mut rule_verdicts: Vec<Option<RuleVerdict>> = vec![None; checks.len()];
         let mut costs = TakenCosts { store: self, checks, taken: Vec::new() };
         let mut admitted = true;
         for (mut request, indices) in requests {
@@ -74,13 +74,14 @@ impl RedisStore {
             } else {
                 command::look(&of_slot, &self.options)
             };
-            let replies = request.decide(Arc::new(call), |reply| command::answers(reply, of_slot.len())).await.ok()?;
-            let allowed = replies.iter().all(|answer| answer.outcome == Outcome::Allowed);
-            for (&index, answer) in indices.iter().zip(replies) {
+            let replies =
+                request.decide(Arc::new(call), |reply| command::rule_verdicts(reply, of_slot.len())).await.ok()?;
+            let allowed = replies.iter().all(|rule_verdict| rule_verdict.outcome == Outcome::Allowed);
+            for (&index, rule_verdict) in indices.iter().zip(replies) {
                 if admitted && allowed {
-                    costs.taken.push((index, answer.counted_at_us));
+                    costs.taken.push((index, rule_verdict.counted_at_us));
                 }
-                answers[index] = Some(answer);
+                rule_verdicts[index] = Some(rule_verdict);
             }
             admitted &= allowed;
         }
@@ -88,12 +89,12 @@ impl RedisStore {
             costs.taken.clear();
         }
         for &(index, _) in &costs.taken {
-            if let (Some(answer), check) = (&mut answers[index], &checks[index]) {
-                answer.remaining = answer.remaining.saturating_add(check.cost).min(check.rule.capacity());
+            if let (Some(rule_verdict), check) = (&mut rule_verdicts[index], &checks[index]) {
+                rule_verdict.remaining = rule_verdict.remaining.saturating_add(check.cost).min(check.rule.capacity());
             }
         }
         let capacities = checks.iter().map(|check| check.rule.capacity());
-        Verdict::combine(answers.into_iter().collect::<Option<_>>()?, capacities, Source::Redis)
+        Verdict::combine(rule_verdicts.into_iter().collect::<Option<_>>()?, capacities, Source::Redis)
     }
 }
 

@@ -162,9 +162,10 @@ impl Stages {
     fn verdict(&self, reply: &Value) -> Option<Verdict> {
         let (enforced, observed) = (&self.enforced, self.observed.as_deref());
         let rules = enforced.numbers.len();
-        let mut answers = command::answers(reply, rules + observed.map_or(0, |observed| observed.numbers.len()))?;
-        let of_observed = answers.split_off(rules);
-        let verdict = enforced.verdict(answers)?;
+        let mut rule_verdicts =
+            command::rule_verdicts(reply, rules + observed.map_or(0, |observed| observed.numbers.len()))?;
+        let of_observed = rule_verdicts.split_off(rules);
+        let verdict = enforced.verdict(rule_verdicts)?;
         match observed {
             Some(observed) if verdict.is_allowed() => Some(verdict.with_observed(observed.verdict(of_observed)?)),
             _ => Some(verdict),
@@ -181,7 +182,7 @@ impl Stages {
 }
 
 impl Stage {
-    fn verdict(&self, answers: Vec<RuleVerdict>) -> Option<Verdict> {
-        Verdict::combine(answers, self.numbers.iter().map(|(_, capacity)| *capacity), Source::Redis)
+    fn verdict(&self, rule_verdicts: Vec<RuleVerdict>) -> Option<Verdict> {
+        Verdict::combine(rule_verdicts, self.numbers.iter().map(|(_, capacity)| *capacity), Source::Redis)
     }
 }

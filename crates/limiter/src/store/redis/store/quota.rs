@@ -124,7 +124,7 @@ impl RedisStore {
         let Some(script) = calls.first().map(|(_, call)| Arc::clone(&call.script)) else { return Vec::new() };
         let commands: Vec<_> = calls.into_iter().map(|(slot, call)| (slot, call.cmd())).collect();
         let verdict = |reply: Result<Value, Unanswered>| {
-            command::answers(&reply?, 1).and_then(|mut answers| answers.pop()).ok_or(INVALID)
+            command::rule_verdicts(&reply?, 1).and_then(|mut rule_verdicts| rule_verdicts.pop()).ok_or(INVALID)
         };
         self.client.run_all(Operation::Quota, &script, &commands).await.into_iter().map(verdict).collect()
     }

@@ -96,8 +96,9 @@ fn the_wait_of_a_higher_cost_is_exact_to_a_tick() {
 #[test]
 fn a_rule_of_a_list_that_no_longer_denies_reports_allowed() {
     let [short, long] = [100, 200].map(|wait_us| denied(wait_us).outcome);
-    let answer = |outcome| RuleVerdict { outcome, ..RuleVerdict::allowed(0, 0, Moment::at(0)) };
-    let both = Verdict::combine(vec![answer(short), answer(long)], [20, 20].into_iter(), Source::Redis).unwrap();
+    let rule_verdict = |outcome| RuleVerdict { outcome, ..RuleVerdict::allowed(0, 0, Moment::at(0)) };
+    let both =
+        Verdict::combine(vec![rule_verdict(short), rule_verdict(long)], [20, 20].into_iter(), Source::Redis).unwrap();
     let denial = CachedDenial::of(&both, [1, 1].into(), unwatched(), 0, 0).unwrap();
     let rule = gcra();
     let checks = [Check { key: KEY, rule: &rule, cost: 1 }; 2];

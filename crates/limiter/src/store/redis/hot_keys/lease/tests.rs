@@ -68,9 +68,9 @@ fn admitted<A: Algorithm>(rule: &A, kind: &Rule, cost: u64, lasts_us: u64, steps
         }
     };
     let decide = |redis: &mut Option<A::State>, now, cost| {
-        let (answer, change) = rule.decide(redis.as_ref(), Moment::at(now), cost);
+        let (rule_verdict, change) = rule.decide(redis.as_ref(), Moment::at(now), cost);
         apply(redis, change);
-        answer
+        rule_verdict
     };
     for (elapsed, gateway, latency_us, act) in steps {
         now += elapsed;
@@ -194,14 +194,15 @@ proptest! {
 
 fn lease(spare: u64) -> Lease {
     let bucket = TokenBucket::per_second(10, 20).unwrap();
-    let (answer, _) = bucket.decide(None, Moment::at(START), 1 + spare);
-    Lease::new(std::iter::once((&Rule::Gcra(bucket), 1)), &[answer], spare, START, SECOND / 2)
+    let (rule_verdict, _) = bucket.decide(None, Moment::at(START), 1 + spare);
+    Lease::new(std::iter::once((&Rule::Gcra(bucket), 1)), &[rule_verdict], spare, START, SECOND / 2)
 }
 
 #[test]
 fn spare_requests_are_used_one_by_one_until_the_lease_ends() {
     let mut spent = lease(3);
-    let left: Vec<u64> = (0..4).map_while(|_| spent.take(START)).map(|answers| answers[0].remaining).collect();
+    let left: Vec<u64> =
+        (0..4).map_while(|_| spent.take(START)).map(|rule_verdicts| rule_verdicts[0].remaining).collect();
     assert_eq!(left, [2, 1, 0]);
     let mut kept = lease(10);
     assert!(kept.take(START - 1).is_none() && kept.take(START + SECOND / 2).is_none());
