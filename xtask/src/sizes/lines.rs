@@ -10,18 +10,18 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 92_975),
+    (ALL, 92_860),
     ("config", 17_320),
     ("spring", 5_355),
     ("document", 3_555),
-    ("proxy", 16_250),
-    ("limiter", 13_275),
-    ("filters", 12_615),
+    ("proxy", 16_230),
+    ("limiter", 13_245),
+    ("filters", 12_580),
     ("simulate", 3_565),
-    ("src", 10_500),
+    ("src", 10_460),
 ];
 /// Files that may ship.
-const MAX_FILES: usize = 878;
+const MAX_FILES: usize = 872;
 /// Folders whose programs do not ship.
 const NOT_SHIPPED: [&str; 2] = ["tools/", "xtask/"];
 /// Name of the mode that only the reader of Spring's files may know, and the files outside of it that still do.
