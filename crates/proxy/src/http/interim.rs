@@ -86,7 +86,7 @@ impl InterimResponses {
     /// Takes the responses that were left when the request [closed](Self::close).
     #[must_use]
     pub fn take_last(&self) -> Vec<Response<()>> {
-        if self.0.request.load(Relaxed) % 2 == 0 { self.take() } else { Vec::new() }
+        if self.0.request.load(Relaxed).is_multiple_of(2) { self.take() } else { Vec::new() }
     }
 
     /// Drops all further responses: the final response begins. If `may_write`, the queued ones are written before it.
