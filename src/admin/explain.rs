@@ -44,7 +44,7 @@ pub(super) async fn respond(query: &str, state: &AdminState) -> Reply {
     let plans = |hash: &str, cache: Duration| -> Option<Arc<dyn PlanSource>> {
         let redis = config.redis.as_ref()?;
         let plans = RedisPlans::new(state.stores.redis_client()?, hash.to_owned(), cache);
-        Some(Arc::new(plans.hash_keys(redis.hash_keys)))
+        Some(Arc::new(plans.hash_keys(redis.limiters.hash_keys.get())))
     };
     let keys = |hash: &Arc<str>| -> Option<Arc<dyn KeyFetcher>> {
         Some(Arc::new(RedisHash::new(state.stores.redis_client()?, Arc::clone(hash))))

@@ -215,7 +215,7 @@ impl<'c> Servers<'c> {
             let tls = Arc::new(tls.clone());
             list.iter().for_each(|server| servers.add_own(server.scheme, &server.host, server.port, &tls));
         }
-        let directory = config.server.acme.as_ref().and_then(|acme| acme.directory.parse::<http::Uri>().ok());
+        let directory = config.server.acme.as_ref().and_then(|acme| acme.directory().parse::<http::Uri>().ok());
         let collector = config.management.traces.as_ref().map(|traces| traces.endpoint.clone());
         #[cfg(feature = "jwt")]
         let keys = match config.jwt.as_ref().map(|jwt| &jwt.keys) {

@@ -145,7 +145,11 @@ impl<'r> Recorder<'r> {
     /// Returns the form of keys in Redis, if a filter with `store` keeps its counts there.
     fn redis_keys(&self, store: Option<StoreKind>, is_locked: bool) -> Option<RedisKeys> {
         let redis = self.config.redis.as_ref().filter(|_| store != Some(StoreKind::Memory))?;
-        Some(RedisKeys { prefix: Arc::clone(&redis.settings.key_prefix), hash_ids: redis.hash_keys, is_locked })
+        Some(RedisKeys {
+            prefix: Arc::clone(&redis.settings.key_prefix),
+            hash_ids: redis.limiters.hash_keys.get(),
+            is_locked,
+        })
     }
 
     fn recording_store<C>(&self, position: &Position<'_>, redis: Option<RedisKeys>, counted: C) -> RecordingStore<C> {
@@ -172,7 +176,7 @@ impl LayerContext for Recorder<'_> {
     fn meter(&self, position: &Position<'_>, counter: &RequestCounter, scope: Arc<str>) -> Meter {
         let ledger = Arc::new(Ledger::new(16));
         self.records.lock().ledgers.push((position.index, Arc::clone(&scope), Arc::clone(&ledger)));
-        let hashes_ids = self.config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
+        let hashes_ids = self.config.redis.as_ref().is_some_and(|redis| redis.limiters.hash_keys.get());
         Meter::new(ledger, &meter_settings(counter, position.route_id, scope, hashes_ids))
     }
 

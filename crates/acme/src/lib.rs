@@ -177,8 +177,7 @@ mod tests {
 
     #[test]
     fn waits_grow_from_seconds_to_hours_and_a_limit_of_the_server_waits_an_hour() {
-        let storage = std::path::PathBuf::new();
-        let acme = Acme { domains: Vec::new(), storage, email: None, directory: String::new(), uses_http: false };
+        let acme = Acme::default();
         let mut keeper = Keeper { failures: HashMap::new(), presented: HashMap::new(), jitter: 0.0 };
         let wait_after = |keeper: &mut Keeper, error: OrderError| {
             keeper.failed(&acme, "shop.example", &error);

@@ -144,10 +144,10 @@ async fn account(acme: &Acme, stored: Option<instant_acme::AccountCredentials>) 
     if let Some(stored) = stored {
         return Ok((builder.from_credentials(stored).await?, true));
     }
-    let contact = acme.email.as_ref().map(|email| format!("mailto:{email}"));
+    let contact = acme.email.get().map(|email| format!("mailto:{email}"));
     let contact: Vec<_> = contact.iter().map(String::as_str).collect();
     let new = NewAccount { contact: &contact, terms_of_service_agreed: true, only_return_existing: false };
-    let (account, credentials) = builder.create(&new, acme.directory.clone(), None).await?;
+    let (account, credentials) = builder.create(&new, acme.directory().to_owned(), None).await?;
     storage::keep_account(acme, &credentials)?;
     Ok((account, false))
 }

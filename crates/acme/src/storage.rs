@@ -41,15 +41,15 @@ pub(crate) fn check(pem: &[u8], domain: &str) -> Result<Validity, String> {
 
 /// Returns the account at the server of the configuration, if there is one.
 pub(crate) fn account(acme: &Acme) -> Option<AccountCredentials> {
-    let text = read(&acme.storage.join(ACCOUNT), MAX_CERTIFICATE_BYTES).ok()?;
+    let text = read(&acme.storage().join(ACCOUNT), MAX_CERTIFICATE_BYTES).ok()?;
     let account: serde_json::Value = serde_json::from_slice(&text).ok()?;
-    let is_of_server = account.get("directory").and_then(|url| url.as_str()) == Some(acme.directory.as_str());
+    let is_of_server = account.get("directory").and_then(|url| url.as_str()) == Some(acme.directory());
     is_of_server.then(|| serde_json::from_value(account).ok())?
 }
 
 /// Writes the account.
 pub(crate) fn keep_account(acme: &Acme, account: &AccountCredentials) -> io::Result<()> {
-    write(&acme.storage.join(ACCOUNT), &serde_json::to_vec(account)?)
+    write(&acme.storage().join(ACCOUNT), &serde_json::to_vec(account)?)
 }
 
 /// Writes the certificate of `domain` with its key.
@@ -59,8 +59,8 @@ pub(crate) fn keep(acme: &Acme, domain: &str, pem: &str) -> io::Result<()> {
 
 /// Makes sure that files can be written, before anything is asked of the server.
 pub(crate) fn prepare(acme: &Acme) -> io::Result<()> {
-    create_folder(&acme.storage)?;
-    NamedTempFile::new_in(&acme.storage).map(drop)
+    create_folder(acme.storage())?;
+    NamedTempFile::new_in(acme.storage()).map(drop)
 }
 
 /// Creates the folder, for its owner only. One that exists keeps its mode.

@@ -23,7 +23,8 @@ pub fn word(further: TokenStream, item: TokenStream) -> TokenStream {
     with_attributes(&[traits, in_tests, r#"serde(rename_all = "kebab-case")"#], &further, item)
 }
 
-/// The arguments of a filter or a predicate, in camelCase, of which an `Option` may be absent. Tests make the schema.
+/// The arguments of a filter or a predicate, in camelCase. An `Option`, and a value whose type has a default, may be absent.
+/// Tests make the schema.
 #[proc_macro_attribute]
 pub fn arguments(further: TokenStream, item: TokenStream) -> TokenStream {
     let in_tests = "cfg_attr(test, derive(schemars::JsonSchema), schemars(transform = crate::spec::arguments))";

@@ -43,13 +43,14 @@ pub(crate) struct CheckInput<'i> {
 
 /// Checks `raw` section by section. The result is valid only if no error was reported.
 pub(crate) fn check(
-    raw: RawConfig,
+    mut raw: RawConfig,
     input: &CheckInput<'_>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> Config {
     report_disabled(&raw, diagnostics);
     unwritable::warn_of_files(&raw, input.root, diagnostics);
+    let (registries, registrations) = registries(&mut raw, env, diagnostics);
     let redis = raw.redis.as_ref().and_then(|redis| crate::sections::redis::check(redis, diagnostics).ok());
     let tokens = Tokens::check(raw.jwt.as_ref(), diagnostics);
     let api_keys = ApiKeySection::check(raw.api_keys.as_ref(), raw.redis.is_some(), diagnostics);
@@ -57,7 +58,6 @@ pub(crate) fn check(
     let key_resolvers = KeyResolvers::check(&raw.key_resolvers, (&tokens, &api_keys), underscores, diagnostics);
     let predicates = PredicateContext::check(&raw, crate::routes::route::PREDICATE, input.switches, diagnostics);
     let context = filter_context(&raw, (&key_resolvers, &predicates), diagnostics);
-    let (registries, registrations) = registries(&raw, env, diagnostics);
     let upstreams = upstreams(&raw, !registries.is_empty(), input, &key_resolvers, diagnostics);
     let (routes, unlogged, cors) = routes(&raw, input, &upstreams, &context, diagnostics);
     drop(context);
@@ -137,15 +137,15 @@ fn filter_context<'c>(
 
 /// Registries of the file, unless Spring's discovery is off.
 fn registries(
-    raw: &RawConfig,
+    raw: &mut RawConfig,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
 ) -> (Vec<Registry>, Vec<Registration>) {
     let sections = RegistrySections {
-        consul: raw.consul.as_ref(),
-        eureka: raw.eureka.as_ref(),
-        nacos: raw.nacos.as_ref(),
-        kubernetes: raw.kubernetes.as_ref(),
+        consul: raw.consul.take(),
+        eureka: raw.eureka.take(),
+        nacos: raw.nacos.take(),
+        kubernetes: raw.kubernetes.take(),
     };
     let port = env("MANAGEMENT_SERVER_PORT").and_then(|port| port.trim().parse().ok());
     let port = port.or_else(|| raw.management.server.port.and_then(|port| u16::try_from(port.value).ok()));

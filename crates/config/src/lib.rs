@@ -56,7 +56,8 @@ use tollgate_spring::{self as spring, source};
 
 pub use crate::check::unwritable::ACCESS_LOG_WARNING;
 pub use crate::de::{
-    Address, Flag, Number, Or, PositiveTime, Ranged, Scale, Seconds, Size, Spanned, Time, Timeout, Unit, Word,
+    Address, Flag, Number, OptionalText, Or, PositiveTime, Ranged, Scale, Seconds, Size, Spanned, Time, Timeout, Unit,
+    Word,
 };
 pub use crate::diagnostics::{
     Diagnostic, Diagnostics, MAX_SHOWN, Report, SecretValues, Severity, UnknownKind, UnknownName,

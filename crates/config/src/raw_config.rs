@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::de::{NodeRef, Spanned, Subtree, field_names};
+use crate::de::{Flag, NodeRef, Spanned, Subtree, field_names};
 use crate::filters::for_all_routes::{RawFilterSettings, RawSetStatus};
 #[cfg(test)]
 use crate::filters::schema::FilterEntrySchema;
@@ -21,10 +21,10 @@ use crate::sections::logs::{AccessLog, Logging, RequestId};
 use crate::sections::management::keys::{RawManagement, RawRequestSeries};
 use crate::sections::memory::{Memory, Metering};
 use crate::sections::redis::RawRedis;
-use crate::sections::registries::consul::RawConsul;
-use crate::sections::registries::eureka::RawEureka;
-use crate::sections::registries::kubernetes::RawKubernetes;
-use crate::sections::registries::nacos::RawNacos;
+use crate::sections::registries::consul::Consul;
+use crate::sections::registries::eureka::Eureka;
+use crate::sections::registries::kubernetes::Kubernetes;
+use crate::sections::registries::nacos::Nacos;
 use crate::sections::resilience::RawResilience;
 use crate::sections::server::Server;
 use crate::sections::upstreams::RawUpstream;
@@ -85,13 +85,13 @@ pub(crate) struct RawConfig {
     /// Load-balanced upstreams by name, the targets of `lb://NAME`.
     pub(crate) upstreams: BTreeMap<String, Spanned<RawUpstream>>,
     /// Consul as a registry of `lb://` names.
-    pub(crate) consul: Option<Spanned<RawConsul>>,
+    pub(crate) consul: Option<Spanned<Consul>>,
     /// Eureka as a registry of `lb://` names.
-    pub(crate) eureka: Option<Spanned<RawEureka>>,
+    pub(crate) eureka: Option<Spanned<Eureka>>,
     /// Nacos as a registry of `lb://` names, by its HTTP API.
-    pub(crate) nacos: Option<Spanned<RawNacos>>,
+    pub(crate) nacos: Option<Spanned<Nacos>>,
     /// The API server of a Kubernetes cluster as a registry of `lb://` names, by EndpointSlices.
-    pub(crate) kubernetes: Option<Spanned<RawKubernetes>>,
+    pub(crate) kubernetes: Option<Spanned<Kubernetes>>,
     /// DNS resolver for `upstreams.NAME.dns`.
     pub(crate) dns: Dns,
     /// Response if no endpoint of an upstream is healthy.
@@ -129,8 +129,8 @@ pub(crate) struct RawConfig {
     /// Routes, tried by `order`.
     #[cfg_attr(test, schemars(with = "Vec<RawRouteEntry>"))]
     pub(crate) routes: Vec<NodeRef>,
-    /// Refuses a file with an invalid route; `false` drops such routes with a warning. Default true.
-    pub(crate) fail_on_route_definition_error: Option<bool>,
+    /// Refuses a file with an invalid route; `false` drops such routes with a warning.
+    pub(crate) fail_on_route_definition_error: Flag<true>,
     /// Enables the gateway; `false` is refused. Default true.
     pub(crate) enabled: Option<Spanned<bool>>,
 }

@@ -2,7 +2,7 @@
 
 use crate::eureka::applications::{Applications, EurekaTable};
 use crate::{Instance, consul, kubernetes, nacos};
-use tollgate_config::{Kubernetes, RegistryServer, Scheme, Tls};
+use tollgate_config::Kubernetes;
 
 /// Reads `body` as the response that `kind` selects. Returns the instances that it lists; `None` if it is refused, or if
 /// this kind of response has no instances.
@@ -21,31 +21,15 @@ pub fn read(kind: u8, body: &[u8]) -> Option<Vec<Instance>> {
         4 => nacos::read::names(body).ok().map(|_| Vec::new()),
         5 => nacos::read::token(body).ok().map(|_| Vec::new()),
         6 => {
-            let page = kubernetes::read::page(body, &settings()).ok()?;
+            let page = kubernetes::read::page(body, &Kubernetes::default()).ok()?;
             let endpoints = page.slices.into_iter().flat_map(|(_, slice)| slice.endpoints);
             Some(endpoints.map(|endpoint| endpoint.instance).collect())
         }
-        _ => match kubernetes::read::event(body, &settings()).ok()? {
+        _ => match kubernetes::read::event(body, &Kubernetes::default()).ok()? {
             kubernetes::read::Event::Changed(_, _, slice) => {
                 Some(slice.endpoints.into_iter().map(|endpoint| endpoint.instance).collect())
             }
             _ => Some(Vec::new()),
         },
-    }
-}
-
-/// Returns settings without restrictions.
-fn settings() -> Kubernetes {
-    let server =
-        RegistryServer { scheme: Scheme::Http, host: "a".to_owned(), port: 80, path: String::new(), login: None };
-    Kubernetes {
-        server,
-        tls: Tls::default(),
-        token: None,
-        namespaces: vec![String::new()],
-        labels: std::collections::BTreeMap::new(),
-        port_name: None,
-        secure_ports: vec![443],
-        not_ready: true,
     }
 }

@@ -18,7 +18,7 @@ static RANDOM: LazyLock<Arc<Key>> = LazyLock::new(|| Arc::new(random_key()));
 /// Applies `management.hash-keys` to all further calls of [`shown`].
 pub fn configure(hashing: Option<&KeyHashing>) {
     HASHING.store(hashing.map(|hashing| match &hashing.secret {
-        Some(secret) => Arc::new(Key::new(HMAC_SHA256, secret)),
+        Some(secret) => Arc::new(Key::new(HMAC_SHA256, secret.0.as_bytes())),
         None => Arc::clone(&RANDOM),
     }));
 }

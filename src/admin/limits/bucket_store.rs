@@ -93,7 +93,7 @@ impl BucketStore {
         };
         let client = state.stores.redis_client().ok_or(LimitsError::Unreachable)?;
         let store = RedisStore::new(client, Arc::clone(memory), OnStoreFailure::Deny);
-        Ok(Self::Redis(store.hash_keys(redis.hash_keys).denial_cache(false)))
+        Ok(Self::Redis(store.hash_keys(redis.limiters.hash_keys.get()).denial_cache(false)))
     }
 
     /// Returns the name of the store in responses.

@@ -159,7 +159,7 @@ pub(super) async fn key_plan(
         PlanResolver::Table(table) => std::str::from_utf8(key).ok().and_then(|key| table.get(key)).cloned(),
         PlanResolver::RedisHash { key: hash, .. } => {
             let client = state.stores.redis_client().ok_or(LimitsError::Unreachable)?;
-            let hashes = config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
+            let hashes = config.redis.as_ref().is_some_and(|redis| redis.limiters.hash_keys.get());
             let source = RedisPlans::new(client, hash.clone(), Duration::ZERO).hash_keys(hashes);
             source.plan(key).get().await.map(|plan| plan.to_string())
         }

@@ -50,8 +50,8 @@ pub(super) fn warn_of_files(raw: &RawConfig, root: &Node, diagnostics: &mut Diag
                 .help(format!("{}: without the file, buckets are full after a restart", problem.help(path)));
         }
     }
-    if let Some(storage) = raw.server.raw_acme.as_ref().and_then(|acme| acme.value.storage.as_ref())
-        && let Some(problem) = folder_problem(Path::new(storage.value.trim()))
+    if let Some(storage) = raw.server.acme.as_ref().and_then(|acme| acme.storage.spanned())
+        && let Some(problem) = folder_problem(Path::new(&storage.value))
     {
         let folder = &storage.value;
         diagnostics

@@ -15,13 +15,11 @@ use crate::de::units::{Address, Number, Size, Time, Timeout};
 pub struct Or<T: Unit, const DEFAULT: u64>(T::Value);
 
 /// A flag, or `DEFAULT`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Flag<const DEFAULT: bool>(bool);
 
 /// A word, or the default one of its type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Word<T>(pub T);
 
 /// Returns the nanoseconds of `seconds`.
@@ -70,9 +68,24 @@ impl<T: Unit, const DEFAULT: u64> Default for Or<T, DEFAULT> {
     }
 }
 
+// Each is read as an `Option`, so that serde takes the default for an argument that is absent.
+
 impl<'de, T: Unit + Deserialize<'de>, const DEFAULT: u64> Deserialize<'de> for Or<T, DEFAULT> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        T::deserialize(deserializer).map(|value| Self(value.get()))
+        let value = Option::<T>::deserialize(deserializer)?;
+        Ok(value.map_or_else(Self::default, |value| Self(value.get())))
+    }
+}
+
+impl<'de, const DEFAULT: bool> Deserialize<'de> for Flag<DEFAULT> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(|flag| Self(flag.unwrap_or(DEFAULT)))
+    }
+}
+
+impl<'de, T: Default + Deserialize<'de>> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(|word| Self(word.unwrap_or_default()))
     }
 }
 

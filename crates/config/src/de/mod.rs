@@ -26,7 +26,7 @@ pub(crate) use crate::de::ranged::UNBOUNDED;
 pub use crate::de::ranged::{PositiveTime, Ranged, Scale};
 pub(crate) use crate::de::read::{field_names, read, read_struct, warn_of_bare_millis};
 pub(crate) use crate::de::spanned::NodeRef;
-pub use crate::de::spanned::Spanned;
+pub use crate::de::spanned::{OptionalText, Spanned};
 pub(crate) use crate::de::status::parse_status;
 pub(crate) use crate::de::subtree::{Metadata, Subtree};
 pub use crate::de::units::{Address, Number, Seconds, Size, Time, Timeout};

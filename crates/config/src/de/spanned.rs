@@ -152,3 +152,62 @@ macro_rules! schema_of_anything {
 pub(super) use schema_of_anything;
 
 schema_of_anything!(NodeRef);
+
+/// An optional text, without the space around it. A blank one counts as absent: `${UPSTREAM_CA:}` in an environment without
+/// it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OptionalText(Spanned<String>);
+
+impl OptionalText {
+    /// Returns the text, unless it is absent.
+    pub fn get(&self) -> Option<&str> {
+        Some(self.as_str()).filter(|text| !text.is_empty())
+    }
+
+    /// Returns the text; an empty one if it is absent.
+    pub fn as_str(&self) -> &str {
+        &self.0.value
+    }
+
+    /// Returns the text with its place, unless it is absent.
+    pub(crate) fn spanned(&self) -> Option<&Spanned<String>> {
+        Some(&self.0).filter(|text| !text.value.is_empty())
+    }
+
+    /// Returns true if the file has the key, with a blank text or another one.
+    pub(crate) fn is_given(&self) -> bool {
+        self.0.is_given()
+    }
+
+    /// Returns the place of the text; `section` if it is absent.
+    pub(crate) fn span_or(&self, section: Span) -> Span {
+        self.spanned().map_or(section, |text| text.span)
+    }
+}
+
+impl<'de> Deserialize<'de> for OptionalText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<Spanned<String>>::deserialize(deserializer).map(|text| text.map(Self::from).unwrap_or_default())
+    }
+}
+
+impl From<Spanned<String>> for OptionalText {
+    fn from(Spanned { value, span }: Spanned<String>) -> Self {
+        Self(Spanned { value: value.trim().to_owned(), span })
+    }
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for OptionalText {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        <Option<String>>::schema_name()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        generator.subschema_for::<Option<String>>()
+    }
+}

@@ -9,7 +9,7 @@ use crate::de::spanned::{Spanned, schema_of_anything};
 use crate::yaml::{Node, NodeKind};
 
 /// Copy of a node, for a section that has more than one form, or errors of its own.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Subtree(Node);
 
 /// Value in the form of the file.
@@ -48,7 +48,7 @@ schema_of_anything!(Subtree);
 
 /// Texts by name, in the order of the file; of equal names the last counts. Nested maps and lists become dotted and indexed
 /// names, such as `management.port` and `tags[0]`. A key without a value, and an empty list, are the empty text.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Metadata(Vec<(String, Spanned<String>)>);
 
 impl Metadata {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::de::Spanned;
+use crate::de::{Flag, Spanned};
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::filters::model::{CircuitBreaker, Filter, Forward};
 use crate::filters::row::{Arguments, Entry, FilterContext, FilterInput};
@@ -81,8 +81,8 @@ struct CircuitBreakerArgs {
     /// Statuses that count as failures. Default: none.
     #[serde(default)]
     status_codes: Vec<Status>,
-    /// Sends an empty 200 if the upstream is unreachable. Default false.
-    resume_without_error: Option<bool>,
+    /// Sends an empty 200 if the upstream is unreachable.
+    resume_without_error: Flag<false>,
     /// Bytes of a body that are held in memory for the fallback. Default 64KB.
     max_body_size: Option<BufferSize>,
 }
@@ -103,7 +103,7 @@ fn check(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result<Filte
     let default = circuit_breaker::Settings::default();
     let settings = circuit_breaker::Settings {
         failure_statuses: args.status_codes.into_iter().map(|status| status.0).collect(),
-        resume_without_error: args.resume_without_error.unwrap_or(false),
+        resume_without_error: args.resume_without_error.get(),
         max_body_bytes: args.max_body_size.map_or(default.max_body_bytes, |size| size.0),
         ..default
     };

@@ -6,7 +6,7 @@ use tollgate_filters::concurrency_limiter::{HeaderNames, Settings};
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::concurrency::{Concurrency, ConcurrencyError};
 
-use crate::de::{Given, Spanned, Texts};
+use crate::de::{Flag, Given, Spanned, Texts, Word};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::{ConcurrencyLimiter, Filter};
 use crate::filters::row::{Arguments, Entry, FilterInput};
@@ -50,12 +50,12 @@ struct ConcurrencyLimiterArgs {
     store: Option<Spanned<StoreKind>>,
     /// Decision while Redis is unreachable: `local`, `allow` or `deny`. Default `local`.
     on_store_failure: Option<OnStoreFailureWord>,
-    /// Body of refusals: `problem` (text, or RFC 9457 for JSON) or `empty`. Default `problem`.
-    error_body: Option<ErrorBodyWord>,
+    /// Body of refusals: `problem` (text, or RFC 9457 for JSON) or `empty`.
+    error_body: Word<ErrorBodyWord>,
     /// Refusals of clients of gRPC, gRPC-Web and Connect: `auto` (an error of the protocol) or `http`. Default: `server.error-format`.
     error_format: Option<ErrorFormatWord>,
-    /// Adds both header fields to responses. Default true.
-    include_headers: Option<bool>,
+    /// Adds both header fields to responses.
+    include_headers: Flag<true>,
     /// Name of the field with the slots of the key. Default `X-Concurrency-Limit`.
     limit_header: Option<FieldName>,
     /// Name of the field with the free slots. Default `X-Concurrency-Remaining`.
@@ -122,18 +122,18 @@ fn settings(
     let default = HeaderNames::default();
     let or = |name: &Option<FieldName>, default| name.as_ref().map_or(default, |name| name.0.clone());
     let headers = HeaderNames {
-        include: args.include_headers.unwrap_or(true),
+        include: args.include_headers.get(),
         limit: or(&args.limit_header, default.limit),
         remaining: or(&args.remaining_header, default.remaining),
     };
     let key_resolver = context.with_preflights(key_resolver?);
-    let deny_empty_key = args.deny_empty_key.unwrap_or(context.deny_empty_key);
+    let deny_empty_key = args.deny_empty_key.unwrap_or(context.settings.deny_empty_key.get());
     if key_resolver.needs_principal() {
         let first = args.key_resolver.value().and_then(|texts| texts.items().first());
         let key_at = first.map_or(at, |text| text.span);
         warn_of_key(deny_empty_key, key_at, diagnostics);
     }
-    let error_body = args.error_body.unwrap_or(ErrorBodyWord::Problem).into();
+    let error_body = args.error_body.0.into();
     let error_format = args.error_format.unwrap_or(context.error_format).into();
     Ok(Settings { key_resolver, status, deny_empty_key, empty_key_status, headers, error_body, error_format })
 }

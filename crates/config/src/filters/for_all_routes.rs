@@ -1,6 +1,6 @@
 //! `filter:`: settings that apply to filters on all routes.
 
-use crate::de::{Size, Spanned, Time};
+use crate::de::{Flag, Size, Spanned, Time, Word};
 use crate::rate_limiter::for_all_routes::RawLimiterSettings;
 
 /// Settings of filters on all routes.
@@ -74,21 +74,21 @@ pub(crate) struct RawRetry {
 /// Cache of responses.
 #[section]
 pub(crate) struct RawLocalResponseCache {
-    /// Enables a shared cache for routes without a `LocalResponseCache` of their own. Default false.
-    pub(crate) enabled: Option<bool>,
+    /// Enables a shared cache for routes without a `LocalResponseCache` of their own.
+    pub(crate) enabled: Flag<false>,
     /// Upper bound of the freshness lifetime of a response. Default 5m.
     pub(crate) time_to_live: Option<Spanned<Time>>,
     /// Bytes per cache, headers included. Default: 64MB, or its part of an eighth of the memory, which the caches without a size share; Spring's is unbounded.
     pub(crate) size: Option<Spanned<Size>>,
-    /// Position of a `LocalResponseCache` among the filters of its route: `listed`, or `first`, before all others and so before limiters. Default `listed`; in an application.yml `first`.
-    pub(crate) position: RawCachePosition,
+    /// Position of a `LocalResponseCache` among the filters of its route: `listed`, or `first`, before all others and so before limiters. Default {}; in an application.yml `first`.
+    pub(crate) position: Word<CachePosition>,
     /// Cache directives of requests.
     pub(crate) request: RawCacheRequest,
 }
 
 /// Position of a `LocalResponseCache` among the filters of its route.
 #[word(Default)]
-pub(crate) enum RawCachePosition {
+pub(crate) enum CachePosition {
     /// As in the file.
     #[default]
     Listed,

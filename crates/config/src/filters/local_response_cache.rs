@@ -6,7 +6,7 @@ use tollgate_filters::local_response_cache::{self, NoCache};
 
 use crate::de::{Size, Spanned, Time};
 use crate::diagnostics::Diagnostics;
-use crate::filters::for_all_routes::{RawCachePosition, RawLocalResponseCache, RawNoCacheStrategy};
+use crate::filters::for_all_routes::{CachePosition, RawLocalResponseCache, RawNoCacheStrategy};
 use crate::filters::model::{Filter, FilterPosition, ResponseCache};
 use crate::filters::row::{Arguments, Entry};
 use crate::spec::{Shortcut, above_zero};
@@ -47,9 +47,9 @@ pub(crate) fn cache_for_all(raw: &RawLocalResponseCache, diagnostics: &mut Diagn
     ResponseCache {
         settings: settings(raw, raw.time_to_live, diagnostics),
         max_bytes: above_zero(raw.size.as_ref(), UNSET_SIZE, diagnostics),
-        position: match raw.position {
-            RawCachePosition::Listed => FilterPosition::Listed,
-            RawCachePosition::First => FilterPosition::First,
+        position: match raw.position.0 {
+            CachePosition::Listed => FilterPosition::Listed,
+            CachePosition::First => FilterPosition::First,
         },
         is_shared: true,
         status_name: None,

@@ -13,7 +13,7 @@ use tollgate_filters::{
     set_status, verify_api_key,
 };
 
-use crate::de::Spanned;
+use crate::de::{Flag, Spanned};
 use crate::diagnostics::{Diagnostics, Reported, reasons};
 use crate::filters::model::Filter;
 use crate::filters::row::{Arguments, Entry, FilterInput};
@@ -145,8 +145,8 @@ struct RedirectToArgs {
     status: Spanned<Status>,
     /// Target, exactly as in `Location`.
     url: Spanned<Text>,
-    /// Appends the query of the request. Default false.
-    include_request_params: Option<bool>,
+    /// Appends the query of the request.
+    include_request_params: Flag<false>,
 }
 
 /// Arguments of `RemoveJsonAttributesResponseBody`.
@@ -154,8 +154,8 @@ struct RedirectToArgs {
 struct RemoveJsonAttributesArgs {
     /// Names of the attributes.
     field_list: Vec<Spanned<Text>>,
-    /// Removes them at any depth, not only from the outermost object. Default false.
-    delete_recursively: Option<bool>,
+    /// Removes them at any depth, not only from the outermost object.
+    delete_recursively: Flag<false>,
 }
 
 /// Arguments of `RequireToken`.
@@ -228,7 +228,7 @@ fn redirect_to(input: &FilterInput<'_>, diagnostics: &mut Diagnostics) -> Result
         let message = format!("`RedirectTo` needs a 3xx status, found `{}`", code.as_u16());
         return Err(diagnostics.error(status.span, message).reported());
     }
-    redirect_to::Settings::new(code, &url.value, include_request_params.unwrap_or(false))
+    redirect_to::Settings::new(code, &url.value, include_request_params.get())
         .map_err(|error| diagnostics.error(url.span, reasons(&error)).reported())
         .map(|settings| Filter::Plain(PlainFilter::RedirectTo(settings)))
 }
@@ -243,7 +243,7 @@ fn remove_json_attributes(input: &FilterInput<'_>, diagnostics: &mut Diagnostics
     let size = &input.context.filter.remove_json_attributes_response_body.max_size;
     let max_bytes = usize::try_from(above_zero(size.as_ref(), DEFAULT_JSON_SIZE, diagnostics)).unwrap_or(usize::MAX);
     let names: Vec<String> = args.field_list.into_iter().map(|name| name.value.0).collect();
-    let settings = remove_json_attributes::Settings::new(names, args.delete_recursively.unwrap_or(false), max_bytes);
+    let settings = remove_json_attributes::Settings::new(names, args.delete_recursively.get(), max_bytes);
     Ok(Filter::Plain(PlainFilter::RemoveJsonAttributes(settings)))
 }
 

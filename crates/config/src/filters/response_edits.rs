@@ -3,7 +3,7 @@
 use http::header::LOCATION;
 use tollgate_filters::edit::{DedupeStrategy, Edit, LocationSettings, StripVersion};
 
-use crate::de::{Spanned, canonical};
+use crate::de::{Flag, Spanned, canonical};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::model::Filter;
 use crate::filters::request_edits::{HeaderArgs, HeaderNameArgs};
@@ -17,8 +17,8 @@ struct AddHeaderArgs {
     name: HeaderText,
     /// Its value; may contain `{variables}` of `Path` and `Host`.
     value: Text,
-    /// Adds it even if the header has a value. Default true.
-    r#override: Option<bool>,
+    /// Adds it even if the header has a value.
+    r#override: Flag<true>,
 }
 
 /// Arguments of `DedupeResponseHeader`.
@@ -57,7 +57,7 @@ struct RewriteLocationArgs {
 pub(super) const ENTRIES: &[Entry] = &[
     edit! {
         "AddResponseHeader"(AddHeaderArgs) "Adds a value to a response header, after those of the upstream.":
-        |args| Edit::add_response_header(&args.name, &args.value, args.r#override.unwrap_or(true))
+        |args| Edit::add_response_header(&args.name, &args.value, args.r#override.get())
     },
     edit! {
         "SetResponseHeader"(HeaderArgs) "Replaces all values of a response header.":

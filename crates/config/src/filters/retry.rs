@@ -7,7 +7,7 @@ use serde::Deserialize;
 use tollgate_filters::fault::FaultSet;
 use tollgate_filters::retry;
 
-use crate::de::{Given, Spanned, described_by, read_by};
+use crate::de::{Flag, Given, Spanned, described_by, read_by};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::filters::for_all_routes::RetryAfterWord;
 use crate::filters::model::Filter;
@@ -79,8 +79,8 @@ struct BackoffArgs {
     max_backoff: Option<Spanned<TimeArgument>>,
     /// Factor between pauses. Default 2.
     factor: Option<Number<NonZeroU32>>,
-    /// Applies the factor to the previous pause, jitter included. Default true.
-    based_on_previous_value: Option<bool>,
+    /// Applies the factor to the previous pause, jitter included.
+    based_on_previous_value: Flag<true>,
 }
 
 /// Random change of pauses.
@@ -203,7 +203,7 @@ fn backoff(args: &RetryArgs, diagnostics: &mut Diagnostics) -> Option<retry::Bac
         first,
         max: backoff.max_backoff.map(|max| max.value.time),
         factor: backoff.factor.map_or(default.factor, |factor| factor.0.get()),
-        from_previous: backoff.based_on_previous_value.unwrap_or(default.from_previous),
+        from_previous: backoff.based_on_previous_value.get(),
         jitter: jitter.map_or(default.jitter, |jitter| jitter.value.0),
     })
 }

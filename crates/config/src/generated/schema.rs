@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::raw_config::RawConfig;
+use crate::spec::describe_default;
 
 /// Returns the JSON Schema of the YAML in our own form.
 pub(super) fn schema() -> Value {
@@ -14,8 +15,7 @@ pub(super) fn schema() -> Value {
     schema
 }
 
-/// Writes the defaults of types into the descriptions of their keys, in place of `{}` or behind them, and drops keys without
-/// a description.
+/// Writes the defaults of types into the descriptions of their keys, and drops keys without a description.
 fn describe_keys(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -26,19 +26,7 @@ fn describe_keys(schema: &mut Value) {
             if members.get("default") == Some(&Value::Null) {
                 members.remove("default");
             }
-            let mut default = members.remove("x-default");
-            if let Some(Value::Array(parts)) = members.get_mut("anyOf")
-                && let Some(optional) = parts.iter().position(|part| part.get("x-default").is_some())
-            {
-                let mut optional = parts.swap_remove(optional);
-                default = Some(optional["x-default"].take());
-                members.insert("anyOf".to_owned(), optional["anyOf"].take());
-            }
-            if let (Some(default), Some(Value::String(text))) = (default, members.get_mut("description")) {
-                let default = default.as_str().unwrap();
-                let has_place = text.contains("{}");
-                *text = if has_place { text.replace("{}", default) } else { format!("{text} Default {default}.") };
-            }
+            describe_default(members);
             members.values_mut().for_each(describe_keys);
         }
         Value::Array(items) => items.iter_mut().for_each(describe_keys),

@@ -10,7 +10,7 @@ mod template;
 use std::collections::BTreeMap;
 
 use self::template::Template;
-use crate::de::{self, Spanned, Subtree};
+use crate::de::{self, Flag, Spanned, Subtree};
 use crate::diagnostics::{Diagnostics, Format, SourceText};
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
@@ -29,8 +29,8 @@ pub type Services = BTreeMap<String, Vec<Metadata>>;
 /// `discovery.locator`.
 #[section]
 struct RawLocator {
-    enabled: Option<bool>,
-    lower_case_service_id: Option<bool>,
+    enabled: Flag<false>,
+    lower_case_service_id: Flag<false>,
     route_id_prefix: Option<String>,
     url_expression: Option<Spanned<String>>,
     include_expression: Option<Spanned<String>>,
@@ -74,7 +74,7 @@ pub(crate) fn example() -> Services {
 pub(crate) fn add_routes(root: &mut Node, services: &Services, diagnostics: &mut Diagnostics) -> Option<bool> {
     let node = root.step("discovery").and_then(|node| node.step("locator"))?;
     let (raw, _) = de::read::<RawLocator>(node, diagnostics);
-    if raw.enabled != Some(true) {
+    if !raw.enabled.get() {
         return None;
     }
     let Some(template) = Template::read(&raw, node.span, diagnostics) else { return Some(false) };

@@ -44,7 +44,7 @@ impl Template {
         if diagnostics.has_errors_since(mark) {
             return None;
         }
-        let is_lower = raw.lower_case_service_id == Some(true);
+        let is_lower = raw.lower_case_service_id.get();
         Some(Self { prefix, is_lower, include: include.flatten(), uri: uri?, predicates, filters, at })
     }
 

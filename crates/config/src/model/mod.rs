@@ -13,6 +13,7 @@ pub use crate::rate_limiter::{
     Rules, StoreKind, When,
 };
 pub use crate::routes::model::{Cors, Definition, Route, Target};
+pub use crate::sections::Secret;
 pub use crate::sections::api_keys::{ApiKeyStore, ApiKeys};
 pub use crate::sections::cors::RouteCors;
 pub use crate::sections::files::ConfigFiles;
@@ -28,13 +29,13 @@ pub use crate::sections::management::tokens::{AdminRole, AdminTokens};
 pub use crate::sections::management::tracing::{OtlpExport, TraceFormat};
 pub use crate::sections::memory::{Memory, Metering};
 pub use crate::sections::proxy_protocol::ProxyProtocol;
-pub use crate::sections::redis::Redis;
+pub use crate::sections::redis::{LimiterStoreOptions, Redis};
 pub use crate::sections::registries::consul::Consul;
 pub use crate::sections::registries::eureka::Eureka;
 pub use crate::sections::registries::kubernetes::{Kubernetes, KubernetesToken};
 pub use crate::sections::registries::nacos::Nacos;
 pub use crate::sections::registries::registration::RegisteredInstance;
-pub use crate::sections::registries::server::{RegistryServer, Secret};
+pub use crate::sections::registries::server::RegistryServer;
 pub use crate::sections::registries::{Registration, Registry};
 pub use crate::sections::server::{Server, ServerHttp2};
 pub use crate::sections::tls::acme::Acme;

@@ -41,7 +41,7 @@ impl<'s> PredicateContext<'s> {
         Self {
             syntax,
             switches,
-            ignores_trailing_slash: predicate.path.match_trailing_slash.unwrap_or(false),
+            ignores_trailing_slash: predicate.path.match_trailing_slash.get(),
             host_port: match predicate.host.include_port {
                 Some(false) => HostPort::Ignored,
                 Some(true) => HostPort::Included,
@@ -99,7 +99,7 @@ fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagno
     };
     let default_version = default.as_ref().and_then(&mut read);
     let supported = supported.iter().flatten().filter_map(read).collect();
-    if let (Some(default), Some(true)) = (default, required) {
+    if let Some(default) = default.as_ref().filter(|_| required.get()) {
         diagnostics
             .mistake(default.span, "`default` and `required: true` exclude each other")
             .help("remove one of them");
@@ -112,10 +112,10 @@ fn versions(raw: &Spanned<RawApiVersion>, depth: usize, diagnostics: &mut Diagno
     let has_strategy = !sources.is_empty();
     ApiVersions {
         default: default_version.filter(|_| has_strategy),
-        required: required.unwrap_or(false) || !has_strategy,
+        required: required.get() || !has_strategy,
         sources,
         supported,
-        detect_supported: detect_supported.unwrap_or(true),
+        detect_supported: detect_supported.get(),
     }
 }
 

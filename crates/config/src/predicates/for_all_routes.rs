@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::de::Spanned;
+use crate::de::{Flag, Spanned};
 #[cfg(test)]
 use crate::sections::Scalar;
 
@@ -18,8 +18,8 @@ pub(crate) struct RawPredicateSettings {
 /// The predicate `Path`.
 #[section]
 pub(crate) struct RawPathPredicate {
-    /// Default of the argument `matchTrailingSlash`, which ignores a `/` at the end of a path. Default false; true for the routes of Spring Cloud Gateway up to 4.3.
-    pub(crate) match_trailing_slash: Option<bool>,
+    /// Default of the argument `matchTrailingSlash`, which ignores a `/` at the end of a path. Default {}; true for the routes of Spring Cloud Gateway up to 4.3.
+    pub(crate) match_trailing_slash: Flag<false>,
 }
 
 /// The predicate `Host`.
@@ -38,13 +38,13 @@ pub(crate) struct RawApiVersion {
     #[serde(alias = "default-version")]
     #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
     pub(crate) default: Option<Spanned<String>>,
-    /// Requires a version: without one no `Version` matches. Default false.
-    pub(crate) required: Option<bool>,
+    /// Requires a version: without one no `Version` matches.
+    pub(crate) required: Flag<false>,
     /// Supported versions; other versions match only a `Version` that names them. Default: any.
     #[cfg_attr(test, schemars(with = "Option<Vec<Scalar>>"))]
     pub(crate) supported: Option<Vec<Spanned<String>>>,
-    /// Lets a `Version` match the version that it names even if it is not in `supported`. Default true.
-    pub(crate) detect_supported: Option<bool>,
+    /// Lets a `Version` match the version that it names even if it is not in `supported`.
+    pub(crate) detect_supported: Flag<true>,
 }
 
 /// Sources of the requested version.

@@ -69,7 +69,7 @@ pub(crate) fn check(
         lease: None,
     };
     let has_quota = limiter.limits().any(|limit| limit.rule.algorithm().spec().prepaid);
-    if has_quota && !args.on_store_failure.is_given() && context.on_store_failure.is_none() {
+    if has_quota && !args.on_store_failure.is_given() && context.settings.on_store_failure.is_none() {
         // A prepaid total must not be granted again by each gateway without Redis.
         limiter.on_store_failure = OnStoreFailure::Deny;
     }

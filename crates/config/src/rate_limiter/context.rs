@@ -8,7 +8,6 @@ use tollgate_filters::headers::HeaderNames;
 use tollgate_filters::key_resolver::KeyResolver;
 use tollgate_limiter::metering::{Dimensions, Period};
 use tollgate_limiter::rule::Rule;
-use tollgate_limiter::store::OnStoreFailure;
 
 use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
@@ -16,7 +15,6 @@ use crate::key_resolvers::{KeyResolvers, Preflights};
 use crate::predicates::context::PredicateContext;
 use crate::rate_limiter::for_all_routes::{RawLimiterHeaders, RawLimiterSettings};
 use crate::rate_limiter::shared_settings::{families, throw_on_limit};
-use crate::rate_limiter::value_enums::ErrorBodyWord;
 use crate::sections::redis::RawRedis;
 use crate::sections::server::ErrorFormatWord;
 use crate::spec::{header_name, refusal};
@@ -26,18 +24,14 @@ pub(crate) struct LimiterContext<'c> {
     pub(crate) key_resolvers: &'c KeyResolvers<'c>,
     /// Settings of predicates, for `when`.
     pub(crate) predicates: &'c PredicateContext<'c>,
-    /// `filter.request-rate-limiter.deny-empty-key`.
-    pub(crate) deny_empty_key: bool,
+    /// `filter.request-rate-limiter`.
+    pub(crate) settings: &'c RawLimiterSettings,
     /// `filter.request-rate-limiter.empty-key-status-code`.
     pub(crate) empty_key_status: StatusCode,
     /// `filter.request-rate-limiter.throw-on-limit`.
     pub(crate) throw_on_limit: bool,
-    /// `filter.request-rate-limiter.error-body`.
-    pub(crate) error_body: ErrorBodyWord,
     /// `server.error-format`.
     pub(crate) error_format: ErrorFormatWord,
-    /// `filter.request-rate-limiter.on-store-failure`.
-    pub(crate) on_store_failure: Option<OnStoreFailure>,
     /// `preflights`.
     pub(crate) preflights: Preflights,
     /// `redis-rate-limiter`.
@@ -66,7 +60,7 @@ impl LimiterContext<'_> {
 
 /// Checks the settings of limiters on all routes.
 pub(crate) fn context<'c>(
-    settings: &RawLimiterSettings,
+    settings: &'c RawLimiterSettings,
     headers: &RawLimiterHeaders,
     redis: Option<&Spanned<RawRedis>>,
     (key_resolvers, predicates): (&'c KeyResolvers<'c>, &'c PredicateContext<'c>),
@@ -76,12 +70,10 @@ pub(crate) fn context<'c>(
     LimiterContext {
         key_resolvers,
         predicates,
-        deny_empty_key: settings.deny_empty_key.unwrap_or(true),
+        settings,
         empty_key_status: refusal(settings.empty_key_status_code, StatusCode::FORBIDDEN, diagnostics),
         throw_on_limit: throw_on_limit(settings.throw_on_limit, diagnostics),
-        error_body: settings.error_body.unwrap_or(ErrorBodyWord::Problem),
         error_format,
-        on_store_failure: settings.on_store_failure.map(Into::into),
         preflights,
         headers: header_names(headers, diagnostics),
         // Errors in the section are reported there.
@@ -94,8 +86,7 @@ pub(crate) fn context<'c>(
 }
 
 fn header_names(raw: &RawLimiterHeaders, diagnostics: &mut Diagnostics) -> HeaderNames {
-    let mut headers = HeaderNames::default();
-    headers.include = raw.include_headers.unwrap_or(headers.include);
+    let mut headers = HeaderNames { include: raw.include_headers.get(), ..HeaderNames::default() };
     for (text, header) in [
         (&raw.remaining_header, &mut headers.remaining),
         (&raw.replenish_rate_header, &mut headers.replenish_rate),

@@ -1,21 +1,21 @@
 //! Keys of limiters on all routes.
 
-use crate::de::Spanned;
+use crate::de::{Flag, Spanned, Word};
 use crate::rate_limiter::value_enums::{ErrorBodyWord, OnStoreFailureWord};
 use crate::spec::Status;
 
 /// Settings of limiters on all routes.
 #[section]
 pub(crate) struct RawLimiterSettings {
-    /// Refuses requests without a key. Default true.
-    pub(crate) deny_empty_key: Option<bool>,
+    /// Refuses requests without a key.
+    pub(crate) deny_empty_key: Flag<true>,
     /// Status of requests without a key, a number or a name; also `empty-key-status`. Default 403.
     #[serde(alias = "empty-key-status")]
     pub(crate) empty_key_status_code: Option<Spanned<Status>>,
     /// Enables Spring's exception for denials, which results in 500. Default false.
     pub(crate) throw_on_limit: Option<Spanned<bool>>,
-    /// Body of refusals of `RequestRateLimiter`: `problem` (text, or RFC 9457 for JSON) or `empty`. Default `problem`; in an application.yml `empty`.
-    pub(crate) error_body: Option<ErrorBodyWord>,
+    /// Body of refusals of `RequestRateLimiter`: `problem` (text, or RFC 9457 for JSON) or `empty`. Default {}; in an application.yml `empty`.
+    pub(crate) error_body: Word<ErrorBodyWord>,
     /// Decision of `RequestRateLimiter` while Redis is unreachable: `local`, `allow` or `deny`. Default `local`, with a `quota` `deny`; in an application.yml `allow`.
     pub(crate) on_store_failure: Option<OnStoreFailureWord>,
 }
@@ -23,8 +23,8 @@ pub(crate) struct RawLimiterSettings {
 /// Response headers of `RequestRateLimiter` on all routes.
 #[section]
 pub(crate) struct RawLimiterHeaders {
-    /// Enables the headers of limiters. Default true.
-    pub(crate) include_headers: Option<bool>,
+    /// Enables the headers of limiters.
+    pub(crate) include_headers: Flag<true>,
     /// Name of the header with the remaining tokens. Default `X-RateLimit-Remaining`.
     pub(crate) remaining_header: Option<Spanned<String>>,
     /// Name of the header with the rate. Default `X-RateLimit-Replenish-Rate`.

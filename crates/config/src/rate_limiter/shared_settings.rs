@@ -44,7 +44,7 @@ pub(super) fn settings(
     Ok(Settings {
         key_resolver: context.with_preflights(key_resolver?.unwrap_or_else(of_all)),
         status: status?,
-        deny_empty_key: args.deny_empty_key.or(context.deny_empty_key)?,
+        deny_empty_key: args.deny_empty_key.or(context.settings.deny_empty_key.get())?,
         empty_key_status: empty_key_status?,
         headers: headers?,
         error_body: error_body?,
@@ -115,7 +115,7 @@ fn error_body(
     context: &LimiterContext<'_>,
     diagnostics: &mut Diagnostics,
 ) -> Result<ErrorBody, Reported> {
-    let word = args.error_body.or(context.error_body)?;
+    let word = args.error_body.or(context.settings.error_body.0)?;
     let Some(body) = args.body.checked()? else { return Ok(word.into()) };
     if let Some(at) = args.error_body.span() {
         let error = diagnostics.error(at.key(), "`body` and `error-body` exclude each other");

@@ -41,10 +41,8 @@ pub(super) fn storage(
     }
     let kind = store.map(|store| store.value);
     let in_redis = context.has_redis && kind != Some(StoreKind::Memory);
-    let on_failure = match args.on_store_failure.optional()? {
-        Some(word) => word.into(),
-        None => context.on_store_failure.unwrap_or(OnStoreFailure::Local),
-    };
+    let on_failure = args.on_store_failure.optional()?.or(context.settings.on_store_failure);
+    let on_failure = on_failure.map(OnStoreFailure::from).unwrap_or_default();
     let atomicity = atomicity(args, diagnostics)?;
     let gateways = args.gateways.or(GatewayNumber::Fixed(NonZeroU32::MIN))?;
     let gateways_at = args.gateways.span().unwrap_or(at);

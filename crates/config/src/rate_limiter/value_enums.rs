@@ -42,9 +42,10 @@ pub(crate) enum RefillWord {
 }
 
 /// `error-body`.
-#[word]
+#[word(Default)]
 pub(crate) enum ErrorBodyWord {
     /// A problem document (RFC 9457), or text.
+    #[default]
     Problem,
     /// No body.
     Empty,

@@ -48,7 +48,7 @@ pub(crate) fn check(
     let unlogged = root.step("access-log").and_then(|node| node.step("exclude"));
     let unlogged = predicate_list(unlogged, predicates, diagnostics);
     let context = RouteContext { upstreams, filters, predicates, default_filters: &default_filters };
-    let mut routes = read_all(nodes, raw.fail_on_route_definition_error.unwrap_or(true), &context, diagnostics);
+    let mut routes = read_all(nodes, raw.fail_on_route_definition_error.get(), &context, diagnostics);
     if nodes.is_empty() && !raw.discovery.has_locator() && !diagnostics.has_errors() {
         let help = if sections.has_spring {
             "routes may be in `application-PROFILE.yml` (`--profile PROFILE`), in a config server or Nacos (`bootstrap.yml`, \
@@ -183,7 +183,7 @@ pub(crate) fn complete_caches(
     cors: &Cors,
     diagnostics: &mut Diagnostics,
 ) {
-    let is_on = raw.enabled == Some(true) && !switches.is_off(ComponentKind::GlobalFilter, "LocalResponseCache");
+    let is_on = raw.enabled.get() && !switches.is_off(ComponentKind::GlobalFilter, "LocalResponseCache");
     let shared = is_on.then(|| cache_for_all(raw, diagnostics));
     let policies: Vec<_> = cors.by_path.iter().map(|(path, policy)| (path.to_string(), policy.settings())).collect();
     let cors = hash_of((policies, cors.keeps_upstream_headers));

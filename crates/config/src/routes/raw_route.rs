@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::de::{
-    LEAST_BARE_MILLIS, NodeRef, Spanned, Timeout, bare_millis, canonical, parse_time, parse_timeout,
+    Flag, LEAST_BARE_MILLIS, NodeRef, Or, Spanned, Timeout, bare_millis, canonical, parse_time, parse_timeout,
     warn_of_bare_millis,
 };
 use crate::diagnostics::Diagnostics;
@@ -45,10 +45,10 @@ pub(crate) struct RawRoute {
     pub(crate) tls: Option<NodeRef>,
     /// HTTP/2 with this route's target; `metadata.http2` means the same. Default: `httpclient.http2`.
     pub(crate) http2: Option<Http2>,
-    /// Order in which routes are tried, lower first; routes with equal numbers in file order. Default 0.
-    pub(crate) order: i32,
-    /// Enables the route. Default true.
-    pub(crate) enabled: Option<bool>,
+    /// Order in which routes are tried, lower first; routes with equal numbers in file order.
+    pub(crate) order: Or<i32, 0>,
+    /// Enables the route.
+    pub(crate) enabled: Flag<true>,
 }
 
 /// A route as a map, or on one line: `id=uri,Predicate=arg`.

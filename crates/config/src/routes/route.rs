@@ -115,7 +115,7 @@ impl<'r> RouteReader<'r> {
         }
         let filters = filter_list(filters, self.context.filters, diagnostics);
         let route = self.route(&raw, &conditions, filters, diagnostics);
-        route.filter(|_| raw.enabled != Some(false))
+        route.filter(|_| raw.enabled.get())
     }
 
     /// Returns the conditions under `predicates`. Reports a route without any.
@@ -192,7 +192,7 @@ impl<'r> RouteReader<'r> {
             predicates,
             // Thousands of routes stay in memory: their lists have no spare room.
             filters: merged.into_iter().map(|listed| listed.filter).collect::<Box<[_]>>().into_vec(),
-            order: raw.order,
+            order: raw.order.get(),
             connect_timeout: None,
             response_timeout: None,
             read_timeout: None,

@@ -1,4 +1,4 @@
-//! Sections of the file. Each folder or file has the raw struct of a section, its check and the checked struct.
+//! Sections of the file. Each folder or file has the struct of a section, its check, and the values that the check makes of it.
 
 pub(crate) mod api_keys;
 pub(crate) mod cors;
@@ -19,20 +19,24 @@ pub(crate) mod server;
 pub(crate) mod tls;
 pub(crate) mod upstreams;
 
-use http::Uri;
+use std::fmt;
 
-use crate::de::Spanned;
+use http::Uri;
+use serde::Deserialize;
+
 use crate::diagnostics::{Diagnostics, Severity};
 use crate::yaml::Span;
 
-/// Returns the text unless it is blank, as `${UPSTREAM_CA:}` in an environment without it.
-fn non_blank(text: Option<&Spanned<String>>) -> Option<&Spanned<String>> {
-    text.filter(|text| !text.value.trim().is_empty())
-}
+/// A value that `Debug` does not show, so that it cannot appear in logs.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
+#[serde(transparent)]
+pub struct Secret<T = String>(#[cfg_attr(test, schemars(with = "Option<String>"))] pub T);
 
-/// Returns the same text, trimmed.
-fn non_blank_text(text: Option<&Spanned<String>>) -> Option<&str> {
-    non_blank(text).map(|text| text.value.trim())
+impl<T> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("****")
+    }
 }
 
 /// Reports those of Spring's keys in `section` that are given and have no effect here, each with its name and the reason.

@@ -23,6 +23,7 @@ pub(crate) fn check(server: &mut Server, may_use_tls: bool, diagnostics: &mut Di
     }
 }
 
+/// Checks the name of the gateway, which is a token of a structured field (RFC 9651 §3.3.4).
 fn check_proxy_name(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
     let is_part = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || !name.bytes().all(is_part) {

@@ -17,7 +17,7 @@ use crate::sections::memory::default_connections;
 use crate::sections::path_settings::PathSettings;
 use crate::sections::port_from;
 use crate::sections::proxy_protocol::ProxyProtocol;
-use crate::sections::tls::acme::{self, Acme, RawAcme};
+use crate::sections::tls::acme::{self, Acme};
 use crate::sections::tls::client_auth::ForwardClientCert;
 #[cfg(test)]
 use crate::sections::tls::server::RawServerSsl;
@@ -94,11 +94,7 @@ pub struct Server {
     /// Port without TLS, beside the one with TLS. Default: none.
     pub http: Option<Spanned<PlainHttp>>,
     /// Certificates from an ACME server such as Let's Encrypt. Default: none.
-    #[serde(rename = "acme")]
-    pub(crate) raw_acme: Option<Spanned<RawAcme>>,
-    /// Certificates from an ACME server.
-    #[serde(skip)]
-    pub acme: Option<Acme>,
+    pub acme: Option<Spanned<Acme>>,
     /// Fields that tell upstreams of a client's certificate.
     #[serde(skip)]
     pub forward_client_cert: ForwardClientCert,
@@ -190,12 +186,9 @@ impl Server {
         // Forwarded fields are checked with `trusted-proxies`.
         self.forward_headers_strategy = None;
         let mark = diagnostics.mark();
-        let acme = self.raw_acme.take().and_then(|raw| {
-            Some((acme::check(&raw, raw.span.key(), self.http.is_some(), diagnostics).ok()?, raw.span.key()))
-        });
-        self.acme = acme.as_ref().map(|(acme, _)| acme.clone());
+        self.acme = self.acme.and_then(|acme| acme::check(acme, self.http.is_some(), diagnostics).ok());
         (self.tls, self.forward_client_cert) =
-            server::check(self.ssl.take().as_deref(), acme, self.http2.enabled.get(), diagnostics);
+            server::check(self.ssl.take().as_deref(), self.acme.as_ref(), self.http2.enabled.get(), diagnostics);
         let is_clear = self.tls.is_none() && !diagnostics.has_errors_since(mark);
         self.check_http(is_clear, diagnostics);
         if let Some(protocol) = &mut self.proxy_protocol {
@@ -259,7 +252,6 @@ impl Server {
     }
 }
 
-/// Checks the name of the gateway, which is a token of a structured field (RFC 9651 §3.3.4).
 /// Checks the name of a protocol, with or without a version: `chat` or `chat/2`.
 fn check_upgrade(name: &Spanned<String>, diagnostics: &mut Diagnostics) {
     let protocol = name.split('/').next().unwrap_or_default();

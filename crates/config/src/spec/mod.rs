@@ -34,7 +34,7 @@ pub use self::masked::Audience;
 pub(crate) use self::parse::{NamedForm, Syntax};
 #[cfg(test)]
 pub(crate) use self::schema::{
-    DocumentedEntry, argument_map, arguments, definition, with_dotted_names, with_prefixed_names,
+    DocumentedEntry, argument_map, arguments, definition, describe_default, with_dotted_names, with_prefixed_names,
 };
 pub(crate) use self::tree::Shortcut;
 

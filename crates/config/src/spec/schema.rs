@@ -22,6 +22,9 @@ pub(crate) fn relax(object: &mut Map<String, Value>) {
     let Some(Value::Object(properties)) = object.get_mut("properties") else { return };
     let mut patterns = Map::new();
     for (name, property) in properties.iter_mut() {
+        if let Some(members) = property.as_object_mut() {
+            describe_default(members);
+        }
         set_default(property);
         let mut bare = property.clone();
         if let Value::Object(bare) = &mut bare {
@@ -54,6 +57,23 @@ fn spellings(name: &str) -> String {
     }
     pattern.push('$');
     pattern
+}
+
+/// Writes the default of a key's type into its description, in place of `{}` or behind it.
+pub(crate) fn describe_default(members: &mut Map<String, Value>) {
+    let mut default = members.remove("x-default");
+    if let Some(Value::Array(parts)) = members.get_mut("anyOf")
+        && let Some(optional) = parts.iter().position(|part| part.get("x-default").is_some())
+    {
+        let mut optional = parts.swap_remove(optional);
+        default = Some(optional["x-default"].take());
+        members.insert("anyOf".to_owned(), optional["anyOf"].take());
+    }
+    if let (Some(default), Some(Value::String(text))) = (default, members.get_mut("description")) {
+        let default = default.as_str().unwrap_or_default();
+        let has_place = text.contains("{}");
+        *text = if has_place { text.replace("{}", default) } else { format!("{text} Default {default}.") };
+    }
 }
 
 /// Sets `default` to the literal in the description's sentence `Default …`.

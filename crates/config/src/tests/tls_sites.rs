@@ -119,7 +119,10 @@ fn certificates_from_an_acme_server_are_checked_and_read_from_its_folder() {
         read(&format!("port: 443, http: {{}}, {acme}")).unwrap_or_else(|problems| panic!("{problems}")).config.server;
     let (settings, tls) = (server.acme.clone().unwrap(), server.tls.clone().unwrap());
     assert_eq!(
-        (settings.domains.join(" "), server.redirects_to_https()),
+        (
+            settings.domains.iter().map(|domain| domain.as_str()).collect::<Vec<_>>().join(" "),
+            server.redirects_to_https()
+        ),
         ("shop.example blog.example".to_owned(), true)
     );
     assert_eq!(tls.certificates(), [], "handshakes are refused until the first certificate");

@@ -75,7 +75,7 @@ impl Registry for ConsulRegistry {
 
     fn watch(&self, name: &str, sink: InstanceSink) -> Box<dyn Any> {
         let query = Query::instances(&self.settings, &self.client, name);
-        let (zone_key, status) = (self.settings.zone_key.clone(), Arc::clone(&self.status));
+        let (zone_key, status) = (self.settings.discovery.zone_key().to_owned(), Arc::clone(&self.status));
         let (service, seen) = (name.to_owned(), Arc::clone(&self.status));
         let read = move |body: &[u8]| {
             let listed = read::instances(body, &service, &zone_key)?;
@@ -95,7 +95,7 @@ impl Registry for ConsulRegistry {
 
 /// Returns the header field with the access token.
 pub(super) fn token(settings: &Consul) -> Vec<(HeaderName, HeaderValue)> {
-    let token = settings.token.as_ref().and_then(|token| HeaderValue::from_str(&token.0).ok());
+    let token = settings.token().and_then(|token| HeaderValue::from_str(token).ok());
     token.map(|token| (TOKEN, token)).into_iter().collect()
 }
 
@@ -134,16 +134,17 @@ async fn follow<T>(
 impl Query {
     /// Returns the query for the instances of the service `name`.
     fn instances(settings: &Consul, client: &Rc<HttpClient>, name: &str) -> Self {
-        let wait = settings.wait.as_millis();
+        let discovery = &settings.discovery;
+        let wait = discovery.wait.get().as_millis();
         let mut target = format!("/v1/health/service/{}?wait={wait}ms", encoded(name));
-        if settings.passing {
+        if discovery.query_passing.get() {
             target.push_str("&passing=true");
         }
         // Writing to a String cannot fail.
-        if let Some(tag) = settings.tags.get(name).or(settings.tag.as_ref()) {
+        if let Some(tag) = discovery.tag(name) {
             let _ = write!(target, "&tag={}", encoded(tag));
         }
-        if let Some(datacenter) = settings.datacenters.get(name).or(settings.datacenter.as_ref()) {
+        if let Some(datacenter) = discovery.datacenter_of(name) {
             let _ = write!(target, "&dc={}", encoded(datacenter));
         }
         Self::new(settings, client, target, MIN_INTERVAL)
@@ -151,15 +152,16 @@ impl Query {
 
     /// Returns the query for the names of all services.
     fn names(settings: &Consul, client: &Rc<HttpClient>) -> Self {
-        let mut target = format!("/v1/catalog/services?wait={}ms", settings.wait.as_millis());
-        if let Some(datacenter) = &settings.datacenter {
+        let mut target = format!("/v1/catalog/services?wait={}ms", settings.discovery.wait.get().as_millis());
+        if let Some(datacenter) = settings.discovery.datacenter.get() {
             let _ = write!(target, "&dc={}", encoded(datacenter));
         }
         Self::new(settings, client, target, NAMES_INTERVAL)
     }
 
     fn new(settings: &Consul, client: &Rc<HttpClient>, target: String, interval: Duration) -> Self {
-        Self { wait: settings.wait, interval, client: Rc::clone(client), target, headers: token(settings) }
+        let wait = settings.discovery.wait.get();
+        Self { wait, interval, client: Rc::clone(client), target, headers: token(settings) }
     }
 
     /// Sends the query and returns the index and the body of the response. With an `index` above 0, Consul responds when the

@@ -73,7 +73,7 @@ impl Registry for EurekaRegistry {
     fn watch(&self, name: &str, sink: InstanceSink) -> Box<dyn Any> {
         let shared = &self.shared;
         if shared.fetched.get().is_some() {
-            sink.publish(shared.table.borrow().instances(name, shared.settings.only_up));
+            sink.publish(shared.table.borrow().instances(name, shared.settings.client.filter_only_up_instances.get()));
         }
         shared.subscribers.add(name, sink)
     }
@@ -92,10 +92,10 @@ async fn fetch_repeatedly(shared: Rc<EurekaState>) {
     loop {
         let pause = if shared.fetch_from_any().await {
             failures = 0;
-            shared.settings.interval
+            shared.settings.client.interval()
         } else {
             failures += 1;
-            retry_after(failures - 1).min(shared.settings.interval)
+            retry_after(failures - 1).min(shared.settings.client.interval())
         };
         sleep(pause).await;
     }
@@ -130,8 +130,8 @@ impl EurekaState {
     /// Returns true if the table has changed.
     async fn fetch(&self, client: &HttpClient) -> Result<bool, RegistryError> {
         let is_recent = self.fetched.get().is_some_and(|at| at.elapsed() < DELTA_WINDOW);
-        if self.settings.delta && is_recent {
-            let call = Call::get("/apps/delta", self.settings.timeout);
+        if !self.settings.client.disable_delta.get() && is_recent {
+            let call = Call::get("/apps/delta", self.settings.client.timeout());
             let reply = client.send(&call).await?;
             // A server may offer no changes.
             if ![StatusCode::FORBIDDEN, StatusCode::NOT_FOUND].contains(&reply.status) {
@@ -147,7 +147,7 @@ impl EurekaState {
                 tracing::debug!(registry = "eureka", "changes are incomplete, fetching the whole registry");
             }
         }
-        let reply = client.send(&Call::get("/apps/", self.settings.timeout)).await?;
+        let reply = client.send(&Call::get("/apps/", self.settings.client.timeout())).await?;
         let all = Applications::read(&reply.ok()?)?;
         *self.table.borrow_mut() = EurekaTable::of(all)?;
         Ok(true)
@@ -157,7 +157,9 @@ impl EurekaState {
         self.subscribers.of_names(|sink| sink.publish(self.table.borrow().names()));
         self.subscribers.of_services(
             |_| has_changed,
-            |name, sink| sink.publish(self.table.borrow().instances(name, self.settings.only_up)),
+            |name, sink| {
+                sink.publish(self.table.borrow().instances(name, self.settings.client.filter_only_up_instances.get()))
+            },
         );
     }
 }

@@ -221,7 +221,7 @@ impl KubernetesState {
 
     /// Publishes the instances of a service. Without any, another namespace may know some.
     fn publish_to(&self, name: &str, sink: &InstanceSink) {
-        let instances = self.table.borrow().instances(name, self.settings.not_ready);
+        let instances = self.table.borrow().instances(name, self.settings.discovery.include_not_ready_addresses.get());
         if self.has_all() || !instances.is_empty() {
             sink.publish(instances);
         }

@@ -215,16 +215,17 @@ fn port(ports: &[RawPort], labels: &BTreeMap<String, String>, settings: &Kuberne
     let is_tcp = |port: &&RawPort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
     let tcp = || ports.iter().filter(is_tcp).filter(|port| port.port.is_some());
     let by_name = |name: &str| tcp().find(|port| port.name.as_deref() == Some(name));
-    let configured = labels.get(PRIMARY_PORT).or(settings.port_name.as_ref());
+    let discovery = &settings.discovery;
+    let configured = labels.get(PRIMARY_PORT).map(String::as_str).or(discovery.primary_port_name.get());
     let chosen = configured
-        .and_then(|name| by_name(name))
+        .and_then(by_name)
         .or_else(|| by_name("https"))
         .or_else(|| by_name("http"))
         .or_else(|| tcp().next())?;
     let number = chosen.port?;
     let is_secure = chosen.app_protocol.as_deref().is_some_and(|protocol| protocol.eq_ignore_ascii_case("https"))
         || labels.get(SECURED).is_some_and(|secured| secured == "true")
-        || u16::try_from(number).is_ok_and(|number| settings.secure_ports.contains(&number));
+        || u16::try_from(number).is_ok_and(|number| discovery.is_secure(number));
     Some((number, is_secure))
 }
 

@@ -64,7 +64,7 @@ impl KubernetesState {
             "" => "/apis/discovery.k8s.io/v1/endpointslices".to_owned(),
             name => format!("/apis/discovery.k8s.io/v1/namespaces/{name}/endpointslices"),
         };
-        let labels = self.settings.labels.iter().map(|(name, value)| format!(",{name}={value}"));
+        let labels = self.settings.discovery.service_labels.iter().map(|(name, value)| format!(",{name}={value}"));
         let selector = format!("{SERVICE_NAME}{}", labels.collect::<String>());
         format!("{path}?labelSelector={}", encoded(&selector))
     }
@@ -73,7 +73,7 @@ impl KubernetesState {
     pub(super) async fn headers(&self) -> Result<Vec<(HeaderName, HeaderValue)>, RegistryError> {
         let token = match &self.settings.token {
             None => return Ok(Vec::new()),
-            Some(KubernetesToken::Text(token)) => token.0.clone(),
+            Some(KubernetesToken::Text(token)) => token.get().unwrap_or_default().to_owned(),
             Some(KubernetesToken::File(path)) => read_token(path).await?,
         };
         let mut value = HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| RegistryError::Token)?;

@@ -147,7 +147,7 @@ impl NacosClient {
     ) -> Result<Reply, RegistryError> {
         let token = self.token(server).await?;
         let mut parameters = endpoint.parameters.to_vec();
-        parameters.push(("namespaceId", &self.settings.namespace));
+        parameters.push(("namespaceId", self.settings.discovery.namespace()));
         parameters.push(("accessToken", token.as_ref().map_or("", |token| &token.text.0)));
         let target = format!("{}?{}", endpoint.path, form(&parameters));
         Ok(server.send(&Call::new(method.clone(), &target, TIMEOUT)).await?)
@@ -155,12 +155,12 @@ impl NacosClient {
 
     /// Returns the access token, after a login if it is missing or about to expire; `None` without a user name.
     async fn token(&self, server: &HttpClient) -> Result<Option<Token>, RegistryError> {
-        let Some((username, password)) = &self.settings.login else { return Ok(None) };
+        let Some((username, password)) = self.settings.login() else { return Ok(None) };
         let _one = self.login.lock().await;
         if let Some(token) = self.token.borrow().as_ref().filter(|token| Instant::now() < token.renew_at) {
             return Ok(Some(token.clone()));
         }
-        let body = Bytes::from(form(&[("username", username), ("password", &password.0)]));
+        let body = Bytes::from(form(&[("username", username), ("password", password)]));
         let headers = [(CONTENT_TYPE, HeaderValue::from_static("application/x-www-form-urlencoded"))];
         let call = |target| Call::new(Method::POST, target, TIMEOUT).headers(&headers).body(body.clone());
         let mut reply = server.send(&call("/v3/auth/user/login")).await.map_err(RegistryError::Login)?;

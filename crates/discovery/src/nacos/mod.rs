@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use http::Method;
 use tokio::time::sleep;
-use tollgate_config::Nacos;
 
 pub(crate) use self::client::{ApiEndpoint, ApiRequest, NacosClient};
 use crate::client::{RegistryError, Reply, retry_after};
@@ -58,7 +57,7 @@ async fn poll<T>(
     request: impl AsyncFn() -> Result<T, RegistryError>,
     publish: impl Fn(T),
 ) {
-    let interval = client.settings.interval;
+    let interval = client.settings.discovery.poll_interval.get();
     let mut failures = 0;
     loop {
         let pause = match request().await {
@@ -87,7 +86,7 @@ impl NacosClient {
         for page in 1..=MAX_PAGES {
             let page = page.to_string();
             let parameters =
-                |group| [("pageNo", page.as_str()), ("pageSize", &size), (group, self.settings.group.as_str())];
+                |group| [("pageNo", page.as_str()), ("pageSize", &size), (group, self.settings.discovery.group())];
             let v3 = ApiEndpoint { path: "/v3/admin/ns/service/list", parameters: &parameters("groupNameParam") };
             let v1 = ApiEndpoint { path: "/v1/ns/service/list", parameters: &parameters("groupName") };
             let request = ApiRequest { method: Method::GET, v3, v1 };
@@ -103,7 +102,8 @@ impl NacosClient {
 
     /// Returns the instances of the service `name`.
     async fn instances(&self, name: &str) -> Result<Vec<Instance>, RegistryError> {
-        let Nacos { group, clusters, .. } = &self.settings;
+        let discovery = &self.settings.discovery;
+        let (group, clusters) = (discovery.group(), discovery.clusters.as_str());
         let parameters = |clusters_name| {
             [("serviceName", name), ("groupName", group), (clusters_name, clusters), ("healthyOnly", "false")]
         };

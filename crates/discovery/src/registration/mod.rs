@@ -201,18 +201,18 @@ impl RegistrationState {
             return Ok(entry);
         }
         let settings = self.settings.clone();
-        let host = match settings.host.clone() {
-            Some(host) => host,
+        let host = match settings.host.get() {
+            Some(host) => host.to_owned(),
             None => gateway_address(self.listener.ip(), &self.servers).await?.to_string(),
         };
         let port = settings.port.unwrap_or(self.listener.port());
-        let id = settings.id.clone().unwrap_or_else(|| format!("{host}:{}:{port}", settings.name));
+        let id = settings.id.get().map_or_else(|| format!("{host}:{}:{port}", settings.name.as_str()), str::to_owned);
         Ok(self.entry.get_or_init(|| RegistrationEntry { settings, id, host, port, is_secure: self.is_secure }))
     }
 
     /// Returns the id for the log; before it is known, the name of the service.
     fn id(&self) -> &str {
-        self.entry.get().map_or(&self.settings.name, |entry| &entry.id)
+        self.entry.get().map_or(self.settings.name.as_str(), |entry| &entry.id)
     }
 
     async fn leave(&self) {

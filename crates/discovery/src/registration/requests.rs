@@ -12,7 +12,7 @@ use crate::registration::{RegistrationEntry, Step};
 
 /// Returns method, target and body of a request to Eureka.
 pub(super) fn eureka(entry: &RegistrationEntry, step: Step) -> (Method, String, String) {
-    let (name, id) = (encoded(&entry.settings.name.to_uppercase()), encoded(&entry.id));
+    let (name, id) = (encoded(&entry.settings.name.as_str().to_uppercase()), encoded(&entry.id));
     match step {
         Step::Register => (Method::POST, format!("/apps/{name}"), eureka_instance(entry)),
         Step::Renew => (Method::PUT, format!("/apps/{name}/{id}?status=UP"), String::new()),
@@ -33,7 +33,7 @@ fn eureka_instance(entry: &RegistrationEntry) -> String {
     let instance = json!({"instance": {
         "instanceId": entry.id,
         "hostName": entry.host,
-        "app": settings.name.to_uppercase(),
+        "app": settings.name.as_str().to_uppercase(),
         "ipAddr": entry.host,
         "status": "UP",
         "overriddenStatus": "UNKNOWN",
@@ -49,8 +49,8 @@ fn eureka_instance(entry: &RegistrationEntry) -> String {
         "homePageUrl": format!("{base}{home}"),
         "statusPageUrl": format!("{management_base}{status}"),
         "healthCheckUrl": format!("{management_base}{health}"),
-        "vipAddress": settings.name,
-        "secureVipAddress": settings.name,
+        "vipAddress": settings.name.as_str(),
+        "secureVipAddress": settings.name.as_str(),
         "isCoordinatingDiscoveryServer": "false",
     }});
     instance.to_string()
@@ -72,7 +72,7 @@ fn consul_service(entry: &RegistrationEntry) -> String {
     metadata.insert("secure".to_owned(), entry.is_secure.to_string());
     let registration = json!({
         "ID": entry.id,
-        "Name": entry.settings.name,
+        "Name": entry.settings.name.as_str(),
         "Address": entry.host,
         "Port": entry.port,
         "Tags": entry.settings.tags,
@@ -101,7 +101,7 @@ pub(super) async fn nacos(client: &NacosClient, entry: &RegistrationEntry, step:
     let metadata = nacos_metadata(entry);
     // With the whole instance, a server that has forgotten it registers it as it was.
     let beat = json!({
-        "serviceName": format!("{}@@{}", client.settings.group, settings.name), "ip": entry.host, "port": entry.port,
+        "serviceName": format!("{}@@{}", client.settings.discovery.group(), settings.name.as_str()), "ip": entry.host, "port": entry.port,
         "cluster": settings.cluster, "weight": settings.weight.parse::<f64>().unwrap_or(1.0), "metadata": metadata, "period": u64::try_from(settings.heartbeat.as_millis()).unwrap_or(u64::MAX),
         "scheduled": false, "stopped": false,
     });
@@ -110,7 +110,7 @@ pub(super) async fn nacos(client: &NacosClient, entry: &RegistrationEntry, step:
     let port = entry.port.to_string();
     let parameters = [
         ("serviceName", settings.name.as_str()),
-        ("groupName", &client.settings.group),
+        ("groupName", client.settings.discovery.group()),
         ("ip", entry.host.as_str()),
         ("port", port.as_str()),
         ("ephemeral", "true"),

@@ -6,7 +6,7 @@ use crate::yaml::key::same_name;
 use crate::yaml::span::Span;
 
 /// One YAML value. Its span identifies it: no two nodes share one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Its place.
     pub span: Span,
@@ -15,7 +15,7 @@ pub struct Node {
 }
 
 /// Content of a [`Node`]. Scalars stay text until a typed field reads them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum NodeKind {
     /// Nothing.
     Null,

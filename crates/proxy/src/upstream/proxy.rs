@@ -14,7 +14,7 @@ use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::http::upgrade::TunnelStream;
-use tollgate_config::{Proxy, ProxyKind, ProxyLogin};
+use tollgate_config::{Proxy, ProxyKind, ProxyLogin, Secret};
 
 /// Maximum size in bytes of the response head to `CONNECT`.
 const MAX_HEAD_BYTES: usize = 8 * 1024;
@@ -63,7 +63,7 @@ pub async fn open_tunnel(
 async fn http_connect(stream: &mut dyn TunnelStream, proxy: &Proxy, host: &str, port: u16) -> Result<(), ProxyError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let mut request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n");
-    if let Some(ProxyLogin { username, password }) = &proxy.login {
+    if let Some(ProxyLogin { username, password: Secret(password) }) = &proxy.login {
         let credentials = BASE64.encode(format!("{username}:{password}"));
         request.push_str(&format!("Proxy-Authorization: Basic {credentials}\r\n"));
     }
@@ -156,7 +156,7 @@ async fn socks5(stream: &mut dyn TunnelStream, proxy: &Proxy, host: &str, port: 
 
 async fn socks5_login(stream: &mut dyn TunnelStream, login: &ProxyLogin) -> Result<(), ProxyError> {
     let mut request = vec![1];
-    for text in [&login.username, &login.password] {
+    for text in [&login.username, &login.password.0] {
         let too_long = ProxyError::Socks("user name or password is longer than 255 bytes");
         request.push(u8::try_from(text.len()).map_err(|_| too_long)?);
         request.extend(text.bytes());
@@ -175,8 +175,8 @@ mod tests {
     use super::*;
 
     fn proxy(kind: ProxyKind, login: Option<(&str, &str)>) -> Proxy {
-        let login =
-            login.map(|(username, password)| ProxyLogin { username: username.into(), password: password.into() });
+        let login = login
+            .map(|(username, password)| ProxyLogin { username: username.into(), password: Secret(password.into()) });
         Proxy { kind, host: "proxy".into(), port: 1, login, except: None }
     }
 

@@ -1,11 +1,10 @@
 //! `httpclient.proxy`.
 
-use std::fmt;
-
 use regex::{Regex, RegexBuilder};
 
-use crate::de::{Spanned, Word};
+use crate::de::{OptionalText, Spanned, Word};
 use crate::diagnostics::Diagnostics;
+use crate::sections::Secret;
 use crate::sections::forwarding::trusted_proxies::regex_reason;
 
 /// Proxy for connections to upstreams.
@@ -15,7 +14,7 @@ pub(crate) struct RawProxy {
     #[serde(rename = "type")]
     kind: Word<ProxyKind>,
     /// Its host.
-    host: Option<Spanned<String>>,
+    host: OptionalText,
     /// Its port.
     port: Option<Spanned<u16>>,
     /// User name. Default: none, no authentication.
@@ -54,12 +53,12 @@ pub enum ProxyKind {
 }
 
 /// Credentials for a proxy.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyLogin {
     /// User name.
     pub username: String,
     /// Password; empty if there is none.
-    pub password: String,
+    pub password: Secret,
 }
 
 /// Largest compiled expression in bytes.
@@ -70,9 +69,9 @@ pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> O
     let at = raw.span;
     let raw = &raw.value;
     let kind = raw.kind.0;
-    // `${PROXY_HOST:}` is empty in an environment without a proxy.
-    let Some(host) = raw.host.as_ref().map(|host| host.value.trim()).filter(|host| !host.is_empty()) else {
-        if raw.host.is_none() {
+    let Some(host) = raw.host.get() else {
+        // `${PROXY_HOST:}` is blank in an environment without a proxy.
+        if !raw.host.is_given() {
             diagnostics.mistake(at.key(), "`proxy` has no effect without `host`").help("add `host` and `port`");
         }
         return None;
@@ -86,7 +85,7 @@ pub(super) fn check(raw: &Spanned<RawProxy>, diagnostics: &mut Diagnostics) -> O
         .username
         .as_ref()
         .filter(|name| !name.value.is_empty())
-        .map(|username| ProxyLogin { username: username.value.clone(), password: text(&raw.password) });
+        .map(|username| ProxyLogin { username: username.value.clone(), password: Secret(text(&raw.password)) });
     if let Some(password) = raw.password.as_ref().filter(|password| login.is_none() && !password.value.is_empty()) {
         diagnostics.mistake(password.span.key(), "a `password` without `username` is not sent").help("add `username`");
     }
@@ -117,11 +116,5 @@ impl PartialEq for Proxy {
         let text = |except: &Option<Regex>| except.as_ref().map(|regex| regex.as_str().to_owned());
         (self.kind, &self.host, self.port, &self.login, text(&self.except))
             == (other.kind, &other.host, other.port, &other.login, text(&other.except))
-    }
-}
-
-impl fmt::Debug for ProxyLogin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProxyLogin").field("username", &self.username).finish_non_exhaustive()
     }
 }

@@ -57,7 +57,7 @@ fn every_setting_of_the_client_is_read() {
     assert_eq!((proxy.kind, proxy.host.as_str(), proxy.port), (ProxyKind::Socks5, "proxy.internal", 1080));
     let except = proxy.except.as_ref().unwrap();
     assert!(except.is_match("X.local") && except.is_match("a") && !except.is_match("ab"));
-    assert_eq!(proxy.login.as_ref().unwrap().password, "secret");
+    assert_eq!(proxy.login.as_ref().unwrap().password.0, "secret");
 }
 
 #[test]

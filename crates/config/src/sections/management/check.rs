@@ -1,6 +1,5 @@
 //! Checks of the management listener and the request metrics.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
 use tollgate_filters::client_certificate::{CertificatePart, CertificateSelector};
@@ -11,9 +10,9 @@ use crate::sections::management::keys::{OnTrafficPort, RawManagement, RawRequest
 use crate::sections::management::model::{Management, RequestSeries, TrafficEndpoints};
 use crate::sections::management::tokens::{self, AdminTokens};
 use crate::sections::management::{endpoints, server as admin_server, tracing};
-use crate::sections::port_from;
 use crate::sections::tls::client_auth::ForwardClientCert;
 use crate::sections::tls::server::{self, ServerTls};
+use crate::sections::{Secret, port_from};
 
 /// Port without `management.server.port`.
 const DEFAULT_PORT: u16 = 9090;
@@ -80,7 +79,7 @@ pub(crate) fn management(
         actuator: endpoints::check(raw, diagnostics),
         on_traffic,
         tags: labels(&raw.metrics.tags, diagnostics),
-        metrics_are_open: raw.metrics.open.is_some_and(|open| open.value),
+        metrics_are_open: raw.metrics.open.get(),
         tokens,
         key_hashing: key_hashing(raw, diagnostics),
         traces: tracing::check(raw, diagnostics),
@@ -124,8 +123,7 @@ fn report_exposure(raw: &RawManagement, tokens: &AdminTokens, tls: Option<&Serve
         return;
     }
     let Some(at) = raw.server.address.as_ref().filter(|address| !address.value.0.is_loopback()) else { return };
-    let is_open = raw.metrics.open.is_some_and(|open| open.value);
-    if tokens.is_empty() && !is_open {
+    if tokens.is_empty() && !raw.metrics.open.get() {
         diagnostics
             .warn(at.span, "without `management.tokens`, this address serves only health")
             .help("add a token with `role: read` or `write`, or `management.metrics.open: true` for Prometheus alone");
@@ -211,10 +209,10 @@ fn labels(tags: &Metadata, diagnostics: &mut Diagnostics) -> Vec<(String, String
 
 /// Checks the metrics of requests.
 pub(crate) fn request_series(raw: &RawRequestSeries, diagnostics: &mut Diagnostics) -> RequestSeries {
-    let prefix = raw.prefix.as_ref().map_or("spring.cloud.gateway", |prefix| prefix.value.trim());
+    let prefix = raw.prefix.get().unwrap_or("spring.cloud.gateway");
     let name: String =
         format!("{prefix}.requests.seconds").chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if let Some(prefix) = &raw.prefix
+    if let Some(prefix) = raw.prefix.spanned()
         && !name.starts_with(|c: char| c.is_ascii_alphabetic())
     {
         diagnostics
@@ -236,16 +234,10 @@ pub(crate) fn request_series(raw: &RawRequestSeries, diagnostics: &mut Diagnosti
 const MIN_BYTES: usize = 16;
 
 /// Hashing of shown key ids.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyHashing {
     /// Key of the hashes; `None` for a random one of the process.
-    pub secret: Option<Box<[u8]>>,
-}
-
-impl fmt::Debug for KeyHashing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyHashing").finish_non_exhaustive()
-    }
+    pub secret: Option<Secret>,
 }
 
 /// Checks the key of the hashes. Reports errors.
@@ -257,11 +249,11 @@ fn key_hashing(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Option<Key
             .error(short.span, format!("`hash-secret` has {length} bytes; at least {MIN_BYTES} are required"))
             .help("`openssl rand -base64 32` prints a good one");
     }
-    if raw.hash_keys != Some(true) {
+    if !raw.hash_keys.get() {
         if let Some(secret) = secret {
             diagnostics.mistake(secret.span.key(), "`hash-secret` has no effect").help("add `hash-keys: true`");
         }
         return None;
     }
-    Some(KeyHashing { secret: secret.map(|secret| secret.value.as_bytes().into()) })
+    Some(KeyHashing { secret: secret.map(|secret| Secret(secret.value.clone())) })
 }

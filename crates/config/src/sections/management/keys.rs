@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use crate::de::{Address, Flag, Metadata, Spanned, Subtree};
+use crate::de::{Address, Flag, Metadata, OptionalText, Spanned, Subtree};
 use crate::sections::management::server::OuterOrigin;
 use crate::sections::management::tokens::RawToken;
 use crate::sections::management::tracing::{RawOpenTelemetry, RawOtlp, RawTracing};
@@ -35,8 +35,8 @@ pub(crate) struct RawManagement {
     pub(crate) metrics: RawCommonTags,
     /// Tokens, sent as `Authorization: Bearer TOKEN`. On a loopback address none is needed; on any other one, reads need the role `read` and changes the role `write`. Default: none, and nothing but health is served on other addresses.
     pub(crate) tokens: Vec<Spanned<RawToken>>,
-    /// Shows keyed hashes (HMAC-SHA-256) instead of key ids: in the API, in logs and on the command line. Default false.
-    pub(crate) hash_keys: Option<bool>,
+    /// Shows keyed hashes (HMAC-SHA-256) instead of key ids: in the API, in logs and on the command line.
+    pub(crate) hash_keys: Flag<false>,
     /// Key of these hashes, 16 bytes at least; the same in all gateways makes their hashes equal. Take it from the environment: `${TOLLGATE_HASH_SECRET}`. Default: a random one, new at each start.
     pub(crate) hash_secret: Option<Spanned<String>>,
     /// Traces of requests.
@@ -93,7 +93,7 @@ pub(crate) struct RawManagementServer {
     /// Port to listen on; -1 disables the listener, as in Spring Boot. Default 9090; the environment variable `MANAGEMENT_SERVER_PORT` overrides it.
     pub(crate) port: Option<Spanned<i32>>,
     /// Path of a Unix socket that serves the same without a token, such as `/run/tollgate/admin.sock`: the permissions of the file decide. It needs no port. Default: none.
-    pub(crate) socket: Option<Spanned<String>>,
+    pub(crate) socket: OptionalText,
     /// Permissions of the socket's file, in octal. Default 0600: the user of the gateway alone.
     pub(crate) socket_mode: Option<Spanned<String>>,
     /// TLS of the port. With `client-auth`, requests need a client certificate or a token, on a loopback address as well. Default: none.
@@ -189,7 +189,7 @@ pub(crate) struct RawRequestSeries {
     /// Enables the metrics.
     pub(crate) enabled: Flag<true>,
     /// Prefix of the metric's name, before `requests`. Default `spring.cloud.gateway`, which gives `spring_cloud_gateway_requests_seconds`.
-    pub(crate) prefix: Option<Spanned<String>>,
+    pub(crate) prefix: OptionalText,
     /// Additional labels by name. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) tags: Metadata,
@@ -210,6 +210,6 @@ pub(crate) struct RawCommonTags {
     /// Labels of all metrics on `/metrics`, by name. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) tags: Metadata,
-    /// Serves `/metrics` without a token on every address, so that Prometheus can read it. Default false.
-    pub(crate) open: Option<Spanned<bool>>,
+    /// Serves `/metrics` without a token on every address, so that Prometheus can read it.
+    pub(crate) open: Flag<false>,
 }

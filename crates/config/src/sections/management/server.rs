@@ -80,16 +80,15 @@ pub struct AdminSocket {
 /// Checks the socket. Returns `None` without one, or after an error.
 pub(super) fn socket(raw: &RawManagementServer, diagnostics: &mut Diagnostics) -> Option<AdminSocket> {
     let mode = raw.socket_mode.as_ref().map_or(Some(DEFAULT_MODE), |mode| self::mode(mode, diagnostics));
-    // `${ADMIN_SOCKET:}` is empty in an environment without it.
-    let path = raw.socket.as_ref().filter(|path| !path.value.trim().is_empty())?;
-    let length = path.value.trim().len();
+    let path = raw.socket.spanned()?;
+    let length = path.len();
     if length > MAX_PATH_BYTES {
         diagnostics
             .error(path.span, format!("the path of a socket has at most {MAX_PATH_BYTES} bytes, found {length}"))
             .help("for example `/run/tollgate/admin.sock`");
         return None;
     }
-    Some(AdminSocket { path: PathBuf::from(path.value.trim()), mode: mode? })
+    Some(AdminSocket { path: PathBuf::from(&path.value), mode: mode? })
 }
 
 fn mode(permissions: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<u32> {

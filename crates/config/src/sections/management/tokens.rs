@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-use crate::de::Spanned;
+use crate::de::{OptionalText, Spanned};
 use crate::diagnostics::Diagnostics;
 use crate::sections::files;
 use crate::sections::tls::files::both_given;
@@ -19,7 +19,7 @@ const MIN_BYTES: usize = 16;
 #[section]
 pub(crate) struct RawToken {
     /// Name of the token in the log. Required.
-    name: Option<Spanned<String>>,
+    name: OptionalText,
     /// Permission: `read`, or `write`, which includes `read`. Required.
     role: Option<Spanned<AdminRole>>,
     /// Token, 16 bytes at least; take it from the environment: `${TOLLGATE_TOKEN}`. Required, unless there is a `token-file`.
@@ -101,8 +101,8 @@ pub(super) fn check(raw: &[Spanned<RawToken>], diagnostics: &mut Diagnostics) ->
 }
 
 fn name(raw: &RawToken, span: Span, diagnostics: &mut Diagnostics) -> Option<(String, Span)> {
-    match raw.name.as_ref().filter(|name| !name.value.trim().is_empty()) {
-        Some(name) => Some((name.value.trim().to_owned(), name.span)),
+    match raw.name.spanned() {
+        Some(name) => Some((name.value.clone(), name.span)),
         None => {
             diagnostics.error(span, "a token needs a `name`").help("the log shows it beside each change");
             None

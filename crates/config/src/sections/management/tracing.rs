@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Uri};
 use serde::Deserialize;
 
-use crate::de::{Flag, Metadata, Number, Or, PositiveTime, Ranged, Spanned, secs};
+use crate::de::{Flag, Metadata, Number, OptionalText, Or, PositiveTime, Ranged, Spanned, secs};
 use crate::diagnostics::Diagnostics;
 use crate::sections::add_server;
 use crate::sections::management::keys::RawManagement;
@@ -79,7 +79,7 @@ pub(crate) struct RawOtlp {
 #[section]
 pub(crate) struct RawOtlpTracing {
     /// URL of the collector, such as `http://localhost:4318/v1/traces`. Default: none, and no traces.
-    pub(crate) endpoint: Option<Spanned<String>>,
+    pub(crate) endpoint: OptionalText,
     /// Header fields of each export request, by name. Default: none.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
     pub(crate) headers: Metadata,
@@ -98,7 +98,7 @@ pub(crate) struct RawOpenTelemetry {
 }
 
 /// Traces of requests with their collector.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct OtlpExport {
     /// Share of sampled traces, from 0 to 1.
     pub probability: f64,
@@ -108,25 +108,12 @@ pub struct OtlpExport {
     pub produce: Vec<TraceFormat>,
     /// URL of the collector: `http` or `https`, with a host and without credentials.
     pub endpoint: Uri,
-    /// Header fields of each export request; their values may be secret.
+    /// Header fields of each export request. Their values may be secret, and are marked so that `Debug` shows none.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// Timeout for an export request.
     pub timeout: Duration,
     /// Attributes of the gateway.
     pub resource: Vec<(String, String)>,
-}
-
-impl std::fmt::Debug for OtlpExport {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OtlpExport")
-            .field("probability", &self.probability)
-            .field("consume", &self.consume)
-            .field("produce", &self.produce)
-            .field("endpoint", &self.endpoint)
-            .field("timeout", &self.timeout)
-            .field("resource", &self.resource)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Checks the settings of traces. Returns `None` if they are off, or after an error.
@@ -143,9 +130,8 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Optio
     }
     let headers = headers(&collector.headers, diagnostics);
     let resource = resource(&raw.opentelemetry.resource_attributes);
-    // `${OTLP_ENDPOINT:}` is empty in an environment without it.
     let propagation = &raw.tracing.propagation;
-    let Some(url) = collector.endpoint.as_ref().filter(|url| !url.value.trim().is_empty()) else {
+    let Some(url) = collector.endpoint.spanned() else {
         let formats = [&propagation.consume, &propagation.produce].map(|given| propagation.formats(given));
         if raw.tracing.enabled.get() && formats.concat().iter().any(|format| *format != TraceFormat::W3c) {
             diagnostics
@@ -170,7 +156,7 @@ pub(crate) fn check(raw: &RawManagement, diagnostics: &mut Diagnostics) -> Optio
 }
 
 fn endpoint(url: &Spanned<String>, diagnostics: &mut Diagnostics) -> Option<Uri> {
-    let uri = url.value.trim().parse::<Uri>().ok().filter(|uri| {
+    let uri = url.parse::<Uri>().ok().filter(|uri| {
         matches!(uri.scheme_str(), Some("http" | "https"))
             && uri.host().is_some_and(|host| !host.is_empty())
             && !uri.authority().is_some_and(|authority| authority.as_str().contains('@'))

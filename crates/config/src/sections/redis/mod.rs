@@ -54,17 +54,25 @@ pub(crate) struct RawRedis {
     connections: Or<NonZeroUsize, 1>,
     /// Enables batching: decisions that wait in a worker are sent as one script call, each decided on its own. Such a call has keys of many hash tags, so disable it behind a proxy that shards keys. Default {}; no effect in a cluster.
     batch: Flag<true>,
-    /// Writes key ids as hashes, for secret keys such as API keys. Default {}, so that operators can read them.
-    hash_keys: Flag<false>,
     /// Text before the name of every key and channel, such as `prod:`, so that environments with the same route ids can share servers: letters, digits and `-_.:/`. Spring's own limiter has none and counts elsewhere then. A change resets all limits. Default: none.
     #[cfg_attr(test, schemars(with = "Option<String>", example = &"prod:"))]
     key_prefix: KeyPrefix,
-    /// Enables the denial cache: a denied key is denied without a call until tokens are available, at most one second. Returned tokens end it at once. Gateways report them on the channel `tollgate.returned`, which needs RESP3 and the permission `&tollgate.returned`.
-    denial_cache: Flag<true>,
-    /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order.
-    coalesce: Flag<true>,
+    #[serde(rename = "$tollgate::SameMap")]
+    #[cfg_attr(test, schemars(flatten))]
+    limiters: LimiterStoreOptions,
     // Spring's TLS: `enabled` and `bundle`.
     ssl: Option<Subtree>,
+}
+
+/// Use of Redis by limiters.
+#[section(Clone, Copy, PartialEq, Eq)]
+pub struct LimiterStoreOptions {
+    /// Writes key ids as hashes, for secret keys such as API keys. Default {}, so that operators can read them.
+    pub hash_keys: Flag<false>,
+    /// Enables the denial cache: a denied key is denied without a call until tokens are available, at most one second. Returned tokens end it at once. Gateways report them on the channel `tollgate.returned`, which needs RESP3 and the permission `&tollgate.returned`.
+    pub denial_cache: Flag<true>,
+    /// Enables coalescing: requests of a key that arrive during a call for it share the next call, in their order.
+    pub coalesce: Flag<true>,
 }
 
 /// Version of the Redis protocol.
@@ -81,12 +89,8 @@ pub(crate) enum RawProtocol {
 pub struct Redis {
     /// Servers and connections. Its `Debug` shows no password.
     pub settings: RedisSettings,
-    /// Writes key ids as hashes.
-    pub hash_keys: bool,
-    /// Enables the denial cache.
-    pub denial_cache: bool,
-    /// Enables coalescing.
-    pub coalesce: bool,
+    /// Use by limiters.
+    pub limiters: LimiterStoreOptions,
 }
 
 /// Text before the name of every key.
@@ -128,12 +132,7 @@ pub(crate) fn check(raw: &Spanned<RawRedis>, diagnostics: &mut Diagnostics) -> R
         ..RedisSettings::of(servers)
     };
     settings.check().map_err(|error| diagnostics.error(raw.span.key(), reasons(&error)).reported())?;
-    Ok(Redis {
-        settings,
-        hash_keys: redis.hash_keys.get(),
-        denial_cache: redis.denial_cache.get(),
-        coalesce: redis.coalesce.get(),
-    })
+    Ok(Redis { settings, limiters: redis.limiters })
 }
 
 impl TryFrom<String> for KeyPrefix {

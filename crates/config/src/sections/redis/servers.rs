@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 use tollgate_limiter::store::redis::{HostPort, Login, Sentinel};
 
-use crate::de::{Given, Spanned};
+use crate::de::{Given, OptionalText, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 #[cfg(test)]
 use crate::sections::StringOrList;
@@ -28,7 +28,7 @@ pub(crate) struct RawCluster {
 pub(crate) struct RawSentinel {
     /// Name of the primary in the Sentinels. Required.
     #[cfg_attr(test, schemars(example = &"mymaster"))]
-    master: Option<Spanned<String>>,
+    master: OptionalText,
     /// Sentinels as `host:port`. Required.
     #[cfg_attr(test, schemars(example = &["10.0.0.1:26379", "10.0.0.2:26379"]))]
     #[cfg_attr(test, schemars(with = "StringOrList"))]
@@ -130,8 +130,7 @@ fn sentinel(sentinel: &Spanned<RawSentinel>, diagnostics: &mut Diagnostics) -> R
             .warn(name.span.key(), "`username` without a password: Sentinels are used without authentication")
             .help("add `password` or `password-file`");
     }
-    let master = raw.master.as_ref().map(|name| name.value.trim().to_owned()).filter(|name| !name.is_empty());
-    let master = master.ok_or_else(|| {
+    let master = raw.master.get().map(str::to_owned).ok_or_else(|| {
         diagnostics.error(at, "`sentinel` needs `master`, the name of the primary in the Sentinels").reported_with(
             "it is the NAME in `sentinel monitor NAME …` of a Sentinel's configuration, often `mymaster`",
         )

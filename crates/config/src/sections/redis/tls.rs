@@ -2,9 +2,8 @@
 
 use tollgate_limiter::store::redis::{Authorities, ClientCertificate, KeyStoreFile, Servers, Tls};
 
-use crate::de::{self, Spanned, Subtree, parse_flag};
+use crate::de::{self, OptionalText, Spanned, Subtree, parse_flag};
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::sections::non_blank;
 use crate::sections::redis::RawRedis;
 use crate::sections::redis::servers::FoundServers;
 use crate::sections::redis::url::{Transport, Url};
@@ -18,13 +17,13 @@ use crate::yaml::{Node, NodeKind, Span};
 pub(crate) struct RawTls {
     /// Trusted CA certificates. Default: the system's trust store.
     #[cfg_attr(test, schemars(example = &"/etc/tollgate/ca.pem"))]
-    ca: Option<Spanned<String>>,
+    ca: OptionalText,
     /// Client certificate of the gateway, with its chain.
     #[cfg_attr(test, schemars(example = &"/etc/tollgate/client.pem"))]
-    cert: Option<Spanned<String>>,
+    cert: OptionalText,
     /// Private key of `cert`, not encrypted.
     #[cfg_attr(test, schemars(example = &"/etc/tollgate/client-key.pem"))]
-    key: Option<Spanned<String>>,
+    key: OptionalText,
 }
 
 /// TLS by files, or on and off.
@@ -43,7 +42,7 @@ pub(crate) enum RawTlsOrFlag {
 #[section]
 pub(crate) struct RawSsl {
     enabled: Option<Spanned<bool>>,
-    bundle: Option<Spanned<String>>,
+    bundle: OptionalText,
     /// Section `spring.ssl.bundle`, moved here by [`crate::spring::normalize`].
     bundles: Option<Subtree>,
 }
@@ -103,8 +102,7 @@ fn ssl(node: &Node, diagnostics: &mut Diagnostics) -> Result<TlsSettings, Report
             .reported_with("`enabled` and `bundle`; remove it: ignoring it could weaken TLS"));
     }
     result?;
-    let bundle = non_blank(raw.bundle.as_ref());
-    match (raw.enabled, bundle) {
+    match (raw.enabled, raw.bundle.spanned()) {
         (Some(Spanned { value: false, span }), bundle) => {
             if let Some(bundle) = bundle {
                 diagnostics

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::de::{Flag, Metadata, Or, Spanned, Subtree};
+use crate::de::{Flag, Metadata, OptionalText, Or, Spanned, Subtree};
 use crate::diagnostics::Diagnostics;
-use crate::sections::non_blank_text;
-use crate::sections::registries::registration::{CheckedRegistry, InstanceKeys, RegisteredInstance, instance};
+use crate::sections::registries::registration::{CheckedRegistry, RegisteredInstance};
 #[cfg(test)]
 use crate::sections::registries::server::RawEurekaTls;
 use crate::sections::registries::server::{self, RegistryServer};
@@ -15,37 +14,43 @@ use crate::sections::tls::client::Tls;
 use crate::yaml::Span;
 
 /// Eureka as a registry of `lb://` names.
-#[section]
-pub(crate) struct RawEureka {
+#[section(Clone, PartialEq)]
+pub struct Eureka {
     /// Servers, and the fetching of their data.
-    client: RawEurekaClient,
+    pub client: EurekaClient,
     /// The gateway as an instance.
-    instance: RawEurekaInstance,
+    instance: EurekaInstance,
+    /// Servers, in the order of use.
+    #[serde(skip)]
+    pub servers: Vec<RegistryServer>,
+    /// TLS to the servers, with the contents of its files.
+    #[serde(skip)]
+    pub tls: Tls,
 }
 
 /// Servers, and the fetching of their data.
-#[section]
-pub(crate) struct RawEurekaClient {
-    /// Enables the registry. Default true if there is a `eureka` section.
-    enabled: Option<bool>,
+#[section(Clone, PartialEq)]
+pub struct EurekaClient {
+    /// Enables the registry. Default {} if there is a `eureka` section.
+    enabled: Flag<true>,
     /// Enables the lookup of services.
     fetch_registry: Flag<true>,
     /// Registers the gateway itself. Default false.
     register_with_eureka: Option<Spanned<bool>>,
     /// Comma-separated URLs of servers by zone, with user and password if needed. `defaultZone` is for zones without an entry. Default `http://localhost:8761/eureka/`.
-    service_url: BTreeMap<String, Spanned<String>>,
+    service_url: BTreeMap<String, OptionalText>,
     /// Seconds between two fetches.
     registry_fetch_interval_seconds: Or<NonZeroU32, 30>,
     /// Fetches the whole registry each time. Default {}: only changes.
-    disable_delta: Flag<false>,
+    pub disable_delta: Flag<false>,
     /// Leaves out instances whose status is not `UP`.
-    filter_only_up_instances: Flag<true>,
+    pub filter_only_up_instances: Flag<true>,
     /// Region whose `availability-zones` apply. Default `us-east-1`.
-    region: Option<Spanned<String>>,
+    region: OptionalText,
     /// Comma-separated zones by region, the gateway's own first. Default: `defaultZone`.
-    availability_zones: BTreeMap<String, Spanned<String>>,
-    /// Asks the servers of the own zone first. Default true.
-    prefer_same_zone_eureka: Option<bool>,
+    availability_zones: BTreeMap<String, OptionalText>,
+    /// Asks the servers of the own zone first.
+    prefer_same_zone_eureka: Flag<true>,
     /// Seconds for a connection to a server.
     eureka_server_connect_timeout_seconds: Or<NonZeroU32, 5>,
     /// Seconds for a response of a server, besides the connection.
@@ -54,53 +59,37 @@ pub(crate) struct RawEurekaClient {
     order: Or<i32, 0>,
     /// TLS to the servers, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawEurekaTls>"))]
-    tls: Option<Subtree>,
+    #[serde(rename = "tls")]
+    tls_keys: Option<Subtree>,
 }
 
 /// The gateway as an instance.
-#[section]
-pub(crate) struct RawEurekaInstance {
+#[section(Clone, PartialEq)]
+struct EurekaInstance {
     /// Metadata; `zone` is the zone that Spring's `zone-preference` keeps requests in. Default: none.
     metadata_map: Metadata,
     /// Application as which the gateway registers. Default: `spring.application.name`, in a Spring file.
-    appname: Option<Spanned<String>>,
+    appname: OptionalText,
     /// Id of the gateway's instance. Default: its address, application and port.
-    instance_id: Option<Spanned<String>>,
+    instance_id: OptionalText,
     /// Host of the gateway. Default: the address from which it reaches the server.
-    hostname: Option<Spanned<String>>,
-    /// Registers the address instead of `hostname`. Default false.
-    prefer_ip_address: Option<bool>,
+    hostname: OptionalText,
+    /// Registers the address instead of `hostname`.
+    prefer_ip_address: Flag<false>,
     /// Address of the gateway, instead of `hostname`. Default: the local address of connections to the server.
-    ip_address: Option<Spanned<String>>,
+    ip_address: OptionalText,
     /// Port of the gateway. Default: that of the listener for traffic.
     non_secure_port: Option<u16>,
     /// Path of the gateway's home page. Default `/`.
-    home_page_url_path: Option<Spanned<String>>,
+    home_page_url_path: OptionalText,
     /// Path of its status page, on the management port. Default `/actuator/info`.
-    status_page_url_path: Option<Spanned<String>>,
+    status_page_url_path: OptionalText,
     /// Path of its health check, on the management port. Default `/actuator/health`.
-    health_check_url_path: Option<Spanned<String>>,
+    health_check_url_path: OptionalText,
     /// Seconds between two heartbeats.
     lease_renewal_interval_in_seconds: Or<NonZeroU32, 30>,
     /// Seconds without a heartbeat after which the server removes the gateway.
     lease_expiration_duration_in_seconds: Or<NonZeroU32, 90>,
-}
-
-/// Eureka as a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Eureka {
-    /// Servers, in the order of use.
-    pub servers: Vec<RegistryServer>,
-    /// TLS to the servers.
-    pub tls: Tls,
-    /// Interval of fetches.
-    pub interval: Duration,
-    /// True to fetch only changes.
-    pub delta: bool,
-    /// True to use only instances whose status is `UP`.
-    pub only_up: bool,
-    /// Timeout of a request.
-    pub timeout: Duration,
 }
 
 /// Zone of servers for zones without an entry.
@@ -108,81 +97,77 @@ const DEFAULT_ZONE: &str = "defaultZone";
 /// Server without a setting.
 const DEFAULT_URL: &str = "http://localhost:8761/eureka/";
 
-/// Checks `eureka`. Returns `None` if it is off, or after an error.
-pub(super) fn check(section: &Spanned<RawEureka>, diagnostics: &mut Diagnostics) -> Option<CheckedRegistry<Eureka>> {
-    let raw = &section.value.client;
-    if raw.enabled == Some(false) {
-        return None;
+impl EurekaClient {
+    /// Returns the interval of fetches.
+    pub fn interval(&self) -> Duration {
+        seconds(self.registry_fetch_interval_seconds)
     }
-    let register = raw.register_with_eureka.filter(|register| register.value);
-    if !raw.fetch_registry.get() && register.is_none() {
-        return None;
-    }
-    let eureka = Eureka {
-        servers: servers(raw, section, diagnostics)?,
-        tls: server::tls_of_eureka(raw.tls.as_ref(), diagnostics)?,
-        interval: seconds(raw.registry_fetch_interval_seconds),
-        delta: !raw.disable_delta.get(),
-        only_up: raw.filter_only_up_instances.get(),
-        timeout: seconds(raw.eureka_server_connect_timeout_seconds) + seconds(raw.eureka_server_read_timeout_seconds),
-    };
-    Some(CheckedRegistry {
-        rank: (raw.order.get(), section.span.node),
-        registry: eureka,
-        is_looked_up: raw.fetch_registry.get(),
-        instance: register.and_then(|at| registered(&section.value.instance, at.span.key(), diagnostics)),
-    })
-}
 
-/// Returns the gateway as an instance, which the key at `at` registers. Reports errors.
-fn registered(raw: &RawEurekaInstance, at: Span, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
-    let keys = InstanceKeys {
-        name_key: "eureka.instance.appname",
-        name: raw.appname.as_ref(),
-        id: raw.instance_id.as_ref(),
-        host: raw.ip_address.as_ref().or(raw.hostname.as_ref().filter(|_| raw.prefer_ip_address != Some(true))),
-        port: raw.non_secure_port,
-        metadata: &raw.metadata_map,
-        heartbeat: seconds(raw.lease_renewal_interval_in_seconds),
-        lease: seconds(raw.lease_expiration_duration_in_seconds),
-        at,
-    };
-    let mut instance = instance(keys, diagnostics)?;
-    let given_paths = [&raw.home_page_url_path, &raw.status_page_url_path, &raw.health_check_url_path];
-    for (path, written) in instance.paths.iter_mut().zip(given_paths) {
-        if let Some(written) = non_blank_text(written.as_ref()) {
-            *path = format!("/{}", written.trim_start_matches('/'));
-        }
+    /// Returns the timeout of a request, with its connection.
+    pub fn timeout(&self) -> Duration {
+        seconds(self.eureka_server_connect_timeout_seconds) + seconds(self.eureka_server_read_timeout_seconds)
     }
-    Some(instance)
 }
 
 fn seconds<const DEFAULT: u64>(number: Or<NonZeroU32, DEFAULT>) -> Duration {
     Duration::from_secs(number.get().get().into())
 }
 
+/// Checks `eureka`. Returns `None` if it is off, or after an error.
+pub(super) fn check(section: Spanned<Eureka>, diagnostics: &mut Diagnostics) -> Option<CheckedRegistry<Eureka>> {
+    let Spanned { value: mut eureka, span } = section;
+    let is_looked_up = eureka.client.fetch_registry.get();
+    let register = eureka.client.register_with_eureka.filter(|register| register.value);
+    if !eureka.client.enabled.get() || !is_looked_up && register.is_none() {
+        return None;
+    }
+    eureka.servers = servers(&eureka.client, span, diagnostics)?;
+    eureka.tls = server::tls(eureka.client.tls_keys.take(), server::check_tls_of_eureka, diagnostics)?;
+    let instance = std::mem::take(&mut eureka.instance);
+    Some(CheckedRegistry {
+        rank: (eureka.client.order.get(), span.node),
+        is_looked_up,
+        instance: register.and_then(|at| registered(instance, at.span.key(), diagnostics)),
+        registry: eureka,
+    })
+}
+
+/// Returns the gateway as an instance, which the key at `at` registers. Reports errors.
+fn registered(section: EurekaInstance, at: Span, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
+    let host = if section.prefer_ip_address.get() { OptionalText::default() } else { section.hostname };
+    let mut instance = RegisteredInstance {
+        name: section.appname,
+        id: section.instance_id,
+        host: if section.ip_address.get().is_some() { section.ip_address } else { host },
+        port: section.non_secure_port,
+        heartbeat: seconds(section.lease_renewal_interval_in_seconds),
+        lease: seconds(section.lease_expiration_duration_in_seconds),
+        ..RegisteredInstance::default()
+    };
+    let configured_paths = [section.home_page_url_path, section.status_page_url_path, section.health_check_url_path];
+    for (path, configured) in instance.paths.iter_mut().zip(configured_paths) {
+        if let Some(configured) = configured.get() {
+            *path = format!("/{}", configured.trim_start_matches('/'));
+        }
+    }
+    instance.check("eureka.instance.appname", &section.metadata_map, at, diagnostics)
+}
+
 /// Returns the servers of all zones, those of the own zone first.
-fn servers(
-    raw: &RawEurekaClient,
-    section: &Spanned<RawEureka>,
-    diagnostics: &mut Diagnostics,
-) -> Option<Vec<RegistryServer>> {
-    let region = non_blank_text(raw.region.as_ref()).unwrap_or("us-east-1");
-    let zones = non_blank_text(raw.availability_zones.get(region)).unwrap_or(DEFAULT_ZONE);
+fn servers(client: &EurekaClient, section: Span, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
+    let region = client.region.get().unwrap_or("us-east-1");
+    let zones = client.availability_zones.get(region).and_then(OptionalText::get).unwrap_or(DEFAULT_ZONE);
     let mut zones: Vec<&str> = zones.split(',').map(str::trim).filter(|zone| !zone.is_empty()).collect();
-    if raw.prefer_same_zone_eureka == Some(false) && zones.len() > 1 {
+    if !client.prefer_same_zone_eureka.get() && zones.len() > 1 {
         zones.rotate_left(1);
     }
-    let default = Spanned { value: DEFAULT_URL.to_owned(), span: section.span };
-    let of_zone = |zone: &str| {
-        // An environment variable has no capital letters.
-        let urls_of = |name: &str| raw.service_url.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let urls = urls_of(zone).or_else(|| urls_of(DEFAULT_ZONE)).map(|(_, urls)| urls);
-        urls.filter(|urls| !urls.value.trim().is_empty()).unwrap_or(&default).clone()
-    };
+    let default = Spanned { value: DEFAULT_URL.to_owned(), span: section };
+    // An environment variable has no capital letters.
+    let urls_of = |zone: &str| client.service_url.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone));
     let mut servers = Vec::new();
-    for urls in zones.iter().map(|zone| of_zone(zone)) {
-        for url in server::listed(&urls) {
+    for zone in zones {
+        let urls = urls_of(zone).or_else(|| urls_of(DEFAULT_ZONE)).and_then(|(_, urls)| urls.spanned());
+        for url in server::listed(urls.unwrap_or(&default)) {
             let server = server::check(&url, "eureka.client.service-url", None, diagnostics)?;
             if !servers.contains(&server) {
                 servers.push(server);

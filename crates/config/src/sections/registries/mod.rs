@@ -9,14 +9,14 @@ pub(crate) mod server;
 
 use crate::de::Spanned;
 use crate::diagnostics::Diagnostics;
-use crate::sections::registries::consul::{Consul, RawConsul};
-use crate::sections::registries::eureka::{Eureka, RawEureka};
-use crate::sections::registries::kubernetes::{Kubernetes, RawKubernetes};
-use crate::sections::registries::nacos::{Nacos, RawNacos};
+use crate::sections::registries::consul::Consul;
+use crate::sections::registries::eureka::Eureka;
+use crate::sections::registries::kubernetes::Kubernetes;
+use crate::sections::registries::nacos::Nacos;
 use crate::sections::registries::registration::{CheckedRegistry, RegisteredInstance};
 
 /// Registry with its settings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Registry {
     /// Consul.
     Consul(Consul),
@@ -29,7 +29,7 @@ pub enum Registry {
 }
 
 /// Registration of the gateway in a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Registration {
     /// The registry.
     pub registry: Registry,
@@ -37,19 +37,18 @@ pub struct Registration {
     pub instance: RegisteredInstance,
 }
 
-/// Sections of registries.
-#[derive(Clone, Copy)]
-pub(crate) struct RegistrySections<'r> {
-    pub(crate) consul: Option<&'r Spanned<RawConsul>>,
-    pub(crate) eureka: Option<&'r Spanned<RawEureka>>,
-    pub(crate) nacos: Option<&'r Spanned<RawNacos>>,
-    pub(crate) kubernetes: Option<&'r Spanned<RawKubernetes>>,
+/// Sections of registries, of which a file may have several.
+pub(crate) struct RegistrySections {
+    pub(crate) consul: Option<Spanned<Consul>>,
+    pub(crate) eureka: Option<Spanned<Eureka>>,
+    pub(crate) nacos: Option<Spanned<Nacos>>,
+    pub(crate) kubernetes: Option<Spanned<Kubernetes>>,
 }
 
 /// Checks the registries of a file. Returns those in which services are looked up, in this order, and the registrations of the
 /// gateway. `management_port` is the port of the admin listener, if it is set.
 pub(crate) fn check(
-    sections: RegistrySections<'_>,
+    sections: RegistrySections,
     management_port: Option<u16>,
     env: &dyn Fn(&str) -> Option<String>,
     diagnostics: &mut Diagnostics,
@@ -65,11 +64,11 @@ pub(crate) fn check(
         kubernetes.map(|checked| checked.of(Registry::Kubernetes)),
     ];
     let mut checked: Vec<_> = checked.into_iter().flatten().collect();
-    let registration = |checked: &CheckedRegistry<Registry>| {
-        let instance = RegisteredInstance { management_port, ..checked.instance.clone()? };
+    let registration = |checked: &mut CheckedRegistry<Registry>| {
+        let instance = RegisteredInstance { management_port, ..checked.instance.take()? };
         Some(Registration { registry: checked.registry.clone(), instance })
     };
-    let registrations = checked.iter().filter_map(registration).collect();
+    let registrations = checked.iter_mut().filter_map(registration).collect();
     checked.sort_by_key(|checked| checked.rank);
     let looked_up = checked.into_iter().filter(|checked| checked.is_looked_up);
     (looked_up.map(|checked| checked.registry).collect(), registrations)

@@ -1,70 +1,84 @@
 //! `nacos`: Nacos as a registry.
 
-use std::time::Duration;
-
-use crate::de::{Metadata, Number, Or, PositiveTime, Ranged, Spanned, Subtree, secs};
+use crate::de::{Flag, Metadata, Number, OptionalText, Or, PositiveTime, Ranged, Spanned, Subtree, secs};
 use crate::diagnostics::Diagnostics;
-use crate::sections::non_blank_text;
-use crate::sections::registries::registration::{CheckedRegistry, InstanceKeys, RegisteredInstance, instance};
-use crate::sections::registries::server::{self, RegistryServer, Secret};
+use crate::sections::Secret;
+use crate::sections::registries::registration::{CheckedRegistry, RegisteredInstance};
+use crate::sections::registries::server::{self, RegistryServer};
 #[cfg(test)]
 use crate::sections::tls::client::RawClientTls;
-use crate::sections::tls::client::Tls;
+use crate::sections::tls::client::{self, Tls};
 use crate::sections::upstreams::endpoints::Scheme;
+use crate::yaml::Span;
 
 /// Nacos as a registry of `lb://` names, by its HTTP API.
-#[section]
-pub(crate) struct RawNacos {
+#[section(Clone, PartialEq)]
+pub struct Nacos {
     /// Comma-separated addresses of servers, `host:port`. Default `localhost:8848`.
-    server_addr: Option<Spanned<String>>,
+    server_addr: OptionalText,
     /// User name. Default: none, no login.
-    username: Option<Spanned<String>>,
+    username: OptionalText,
     /// Password of `username`.
-    password: Option<Spanned<String>>,
+    password: Secret,
     /// Lookup of services.
-    discovery: RawNacosDiscovery,
+    pub discovery: NacosDiscovery,
+    /// Servers, in the order of use.
+    #[serde(skip)]
+    pub servers: Vec<RegistryServer>,
+    /// TLS to the servers, with the contents of its files.
+    #[serde(skip)]
+    pub tls: Tls,
 }
 
 /// Lookup of services in Nacos.
-#[section]
-pub(crate) struct RawNacosDiscovery {
-    /// Enables the registry. Default true if there is a `nacos` section.
-    enabled: Option<bool>,
+#[section(Clone, PartialEq)]
+pub struct NacosDiscovery {
+    /// Enables the registry. Default {} if there is a `nacos` section.
+    enabled: Flag<true>,
     /// Addresses of servers, instead of `nacos.server-addr`. Default: none.
-    server_addr: Option<Spanned<String>>,
+    server_addr: OptionalText,
     /// User name, instead of `nacos.username`. Default: none.
-    username: Option<Spanned<String>>,
+    username: OptionalText,
     /// Password of this `username`.
-    password: Option<Spanned<String>>,
+    password: Secret,
     /// Id of the namespace. Default: `public`.
-    namespace: Option<Spanned<String>>,
+    namespace: OptionalText,
     /// Group of the services. Default `DEFAULT_GROUP`.
-    group: Option<Spanned<String>>,
+    group: OptionalText,
     /// Comma-separated clusters whose instances are used. Default: all.
-    clusters: Option<Spanned<String>>,
-    /// Uses `https` for servers without a scheme. Default false.
-    secure: Option<bool>,
+    pub clusters: OptionalText,
+    /// Uses `https` for servers without a scheme.
+    secure: Flag<false>,
     /// Start of the path of each request. Default `/nacos`.
-    context_path: Option<Spanned<String>>,
+    context_path: OptionalText,
     /// Interval of lookups of each service.
-    poll_interval: Or<PositiveTime, { secs(5) }>,
+    pub poll_interval: Or<PositiveTime, { secs(5) }>,
     /// Registries of a lower number come first; equal ones in the order of the file.
     order: Or<i32, 0>,
     /// TLS to the servers, by files in PEM or stores in PKCS#12.
     #[cfg_attr(test, schemars(with = "Option<RawClientTls>"))]
-    tls: Option<Subtree>,
+    #[serde(rename = "tls")]
+    tls_keys: Option<Subtree>,
+    #[serde(rename = "$tollgate::SameMap")]
+    #[cfg_attr(test, schemars(flatten))]
+    instance: NacosInstance,
+}
+
+/// The gateway as an instance in Nacos.
+#[section(Clone, PartialEq)]
+struct NacosInstance {
     /// Registers the gateway itself, as an ephemeral instance. Default false.
     register_enabled: Option<Spanned<bool>>,
     /// Name under which the gateway registers. Default: `spring.application.name`, in a Spring file.
-    service: Option<Spanned<String>>,
+    service: OptionalText,
     /// Address of the gateway. Default: the local address of connections to the server.
-    ip: Option<Spanned<String>>,
+    ip: OptionalText,
     /// Port of the gateway. Default: that of the listener for traffic.
     port: Option<u16>,
-    /// Weight of the gateway's instance. Default 1.
-    weight: Option<Ranged<Number, 0, 10_000>>,
+    /// Weight of the gateway's instance.
+    weight: Or<Ranged<Number, 0, 10_000>, 1>,
     /// Cluster of the gateway's instance. Default `DEFAULT`.
-    cluster_name: Option<Spanned<String>>,
+    cluster_name: OptionalText,
     /// Metadata of the gateway's instance. Default: none.
     metadata: Metadata,
     /// Interval of heartbeats.
@@ -73,92 +87,71 @@ pub(crate) struct RawNacosDiscovery {
     heart_beat_timeout: Or<PositiveTime, { secs(15) }>,
 }
 
-/// Nacos as a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nacos {
-    /// Servers, in the order of use.
-    pub servers: Vec<RegistryServer>,
-    /// TLS to the servers.
-    pub tls: Tls,
-    /// User name and password.
-    pub login: Option<(String, Secret)>,
-    /// Id of the namespace; empty: `public`.
-    pub namespace: String,
-    /// Group of the services.
-    pub group: String,
-    /// Comma-separated clusters; empty: all.
-    pub clusters: String,
-    /// Interval of lookups.
-    pub interval: Duration,
+impl Nacos {
+    /// Returns the user name and the password.
+    pub fn login(&self) -> Option<(&str, &str)> {
+        let Self { discovery, username, password, .. } = self;
+        let own = discovery.username.get().map(|username| (username, &*discovery.password.0));
+        own.or_else(|| username.get().map(|username| (username, &*password.0)))
+    }
+}
+
+impl NacosDiscovery {
+    /// Returns the id of the namespace, as the API has it: `public` is the empty one.
+    pub fn namespace(&self) -> &str {
+        self.namespace.get().filter(|namespace| *namespace != "public").unwrap_or_default()
+    }
+
+    /// Returns the group of the services.
+    pub fn group(&self) -> &str {
+        self.group.get().unwrap_or("DEFAULT_GROUP")
+    }
 }
 
 /// Checks `nacos`. Returns `None` if it is off, or after an error.
-pub(super) fn check(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<CheckedRegistry<Nacos>> {
-    let (raw, discovery) = (&section.value, &section.value.discovery);
-    if discovery.enabled == Some(false) {
+pub(super) fn check(section: Spanned<Nacos>, diagnostics: &mut Diagnostics) -> Option<CheckedRegistry<Nacos>> {
+    let Spanned { value: mut nacos, span } = section;
+    if !nacos.discovery.enabled.get() {
         return None;
     }
-    let (username, password) = match non_blank_text(discovery.username.as_ref()) {
-        Some(username) => (Some(username), &discovery.password),
-        None => (non_blank_text(raw.username.as_ref()), &raw.password),
-    };
-    let password = password.as_ref().map(|password| password.value.clone()).unwrap_or_default();
-    let text = |text: &Option<Spanned<String>>| non_blank_text(text.as_ref()).unwrap_or_default().to_owned();
-    let namespace = text(&discovery.namespace);
-    let group = text(&discovery.group);
-    let nacos = Nacos {
-        servers: servers(section, diagnostics)?,
-        tls: server::tls(discovery.tls.as_ref(), diagnostics)?,
-        login: username.map(|username| (username.to_owned(), Secret(password))),
-        namespace: if namespace == "public" { String::new() } else { namespace },
-        group: if group.is_empty() { "DEFAULT_GROUP".to_owned() } else { group },
-        clusters: text(&discovery.clusters),
-        interval: discovery.poll_interval.get(),
-    };
+    nacos.servers = servers(&nacos, span, diagnostics)?;
+    nacos.tls = server::tls(nacos.discovery.tls_keys.take(), client::check, diagnostics)?;
+    let instance = std::mem::take(&mut nacos.discovery.instance);
     Some(CheckedRegistry {
-        rank: (discovery.order.get(), section.span.node),
-        registry: nacos,
+        rank: (nacos.discovery.order.get(), span.node),
         is_looked_up: true,
-        instance: registered(discovery, diagnostics),
+        instance: registered(instance, diagnostics),
+        registry: nacos,
     })
 }
 
 /// Returns the gateway as an instance; `None` if the file does not register it, or after an error.
-fn registered(discovery: &RawNacosDiscovery, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
-    let register = discovery.register_enabled.filter(|register| register.value)?;
-    let keys = InstanceKeys {
-        name_key: "nacos.discovery.service",
-        name: discovery.service.as_ref(),
-        id: None,
-        host: discovery.ip.as_ref(),
-        port: discovery.port,
-        metadata: &discovery.metadata,
-        heartbeat: discovery.heart_beat_interval.get(),
-        lease: discovery.heart_beat_timeout.get(),
-        at: register.span.key(),
+fn registered(section: NacosInstance, diagnostics: &mut Diagnostics) -> Option<RegisteredInstance> {
+    let register = section.register_enabled.filter(|register| register.value)?;
+    let mut instance = RegisteredInstance {
+        name: section.service,
+        host: section.ip,
+        port: section.port,
+        weight: section.weight.get().to_string(),
+        heartbeat: section.heart_beat_interval.get(),
+        lease: section.heart_beat_timeout.get(),
+        ..RegisteredInstance::default()
     };
-    let mut instance = instance(keys, diagnostics)?;
-    if let Some(weight) = &discovery.weight {
-        instance.weight = weight.get().to_string();
-    }
-    if let Some(cluster) = non_blank_text(discovery.cluster_name.as_ref()) {
+    if let Some(cluster) = section.cluster_name.get() {
         instance.cluster = cluster.to_owned();
     }
-    Some(instance)
+    instance.check("nacos.discovery.service", &section.metadata, register.span.key(), diagnostics)
 }
 
-fn servers(section: &Spanned<RawNacos>, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
-    let (raw, discovery) = (&section.value, &section.value.discovery);
-    let server_list = [&discovery.server_addr, &raw.server_addr]
-        .into_iter()
-        .flatten()
-        .find(|list| non_blank_text(Some(list)).is_some());
-    let default = Spanned { value: "localhost:8848".to_owned(), span: section.span };
-    let context = non_blank_text(discovery.context_path.as_ref()).unwrap_or("nacos").trim_matches('/');
+fn servers(nacos: &Nacos, section: Span, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
+    let discovery = &nacos.discovery;
+    let default = Spanned { value: "localhost:8848".to_owned(), span: section };
+    let addresses = discovery.server_addr.spanned().or(nacos.server_addr.spanned()).unwrap_or(&default);
+    let context = discovery.context_path.get().unwrap_or("nacos").trim_matches('/');
     let mut servers = Vec::new();
-    for url in server::listed(server_list.unwrap_or(&default)) {
+    for url in server::listed(addresses) {
         let mut server = server::check(&url, "nacos.discovery.server-addr", Some(8848), diagnostics)?;
-        if discovery.secure == Some(true) && !url.value.contains("://") {
+        if discovery.secure.get() && !url.value.contains("://") {
             server.scheme = Scheme::Https;
         }
         if server.path.is_empty() && !context.is_empty() {

@@ -4,26 +4,33 @@ use std::fmt;
 
 use http::Uri;
 
-use crate::de::{self, Given, Spanned, Subtree};
+use crate::de::{self, Given, OptionalText, Spanned, Subtree};
 use crate::diagnostics::Diagnostics;
-use crate::sections::non_blank_text;
+use crate::sections::Secret;
 use crate::sections::tls::client::{self, RawClientTls, Tls};
 use crate::sections::upstreams::endpoints::Scheme;
 use crate::yaml::key::canonical;
 use crate::yaml::{Node, NodeKind};
 
-/// Text that must not appear in logs.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub String);
+/// Token in a header field of requests to a registry. A blank one counts as absent.
+pub(super) type Token = Secret<OptionalText>;
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("****")
+impl Token {
+    /// Returns the token, unless it is absent.
+    pub fn get(&self) -> Option<&str> {
+        self.0.get()
+    }
+
+    /// Reports other characters than a header can have. `name` is that of the token in messages.
+    pub(super) fn check(&self, name: &str, diagnostics: &mut Diagnostics) {
+        if let Some(token) = self.0.spanned().filter(|token| !token.bytes().all(|byte| byte.is_ascii_graphic())) {
+            diagnostics.error(token.span, format!("{name} has visible ASCII characters only"));
+        }
     }
 }
 
 /// HTTP server of a registry.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RegistryServer {
     /// Its scheme.
     pub scheme: Scheme,
@@ -127,16 +134,6 @@ pub(super) fn listed(list: &Spanned<String>) -> impl Iterator<Item = Spanned<Str
     parts.map(|part| Spanned { value: part.to_owned(), span: list.span })
 }
 
-/// Checks a token of which `keys` has the first that is not empty. Reports other characters than a header can have.
-pub(super) fn token(keys: &[&Option<Spanned<String>>], name: &str, diagnostics: &mut Diagnostics) -> Option<Secret> {
-    let key = keys.iter().filter_map(|key| key.as_ref()).find(|key| non_blank_text(Some(key)).is_some())?;
-    let token = key.value.trim();
-    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        diagnostics.error(key.span, format!("{name} has visible ASCII characters only"));
-    }
-    Some(Secret(token.to_owned()))
-}
-
 /// TLS to a Eureka server.
 #[section]
 pub(super) struct RawEurekaTls {
@@ -157,14 +154,18 @@ const OF_CONSUL: [(&str, &str); 5] = [
     ("keystorepassword", "trust-store-password"),
 ];
 
-/// Checks `tls` of a registry. Without it, certificates are verified with the system's trust store.
-pub(super) fn tls(node: Option<&Subtree>, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    node.map_or(Some(Tls::default()), |node| client::check(node, diagnostics))
+/// Checks `tls` of a registry with `check`. Without it, certificates are verified with the system's trust store.
+pub(super) fn tls(
+    keys: Option<Subtree>,
+    check: impl FnOnce(&Node, &mut Diagnostics) -> Option<Tls>,
+    diagnostics: &mut Diagnostics,
+) -> Option<Tls> {
+    keys.map_or(Some(Tls::default()), |keys| check(&keys, diagnostics))
 }
 
 /// Checks `consul.tls`, which may have the names of Spring Cloud Consul.
-pub(super) fn tls_of_consul(node: Option<&Subtree>, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    let Some(mut node) = node.map(|node| Node::clone(node)) else { return Some(Tls::default()) };
+pub(super) fn check_tls_of_consul(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
+    let mut node = node.clone();
     if let NodeKind::Map(entries) = &mut node.kind
         && entries.iter().any(|(key, _)| matches!(canonical(key).as_str(), "keystorepath" | "certificatepath"))
     {
@@ -178,8 +179,7 @@ pub(super) fn tls_of_consul(node: Option<&Subtree>, diagnostics: &mut Diagnostic
 }
 
 /// Checks `eureka.client.tls`, which `enabled` switches.
-pub(super) fn tls_of_eureka(node: Option<&Subtree>, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    let Some(node) = node else { return Some(Tls::default()) };
+pub(super) fn check_tls_of_eureka(node: &Node, diagnostics: &mut Diagnostics) -> Option<Tls> {
     let (RawEurekaTls { enabled, tls }, unknown) = de::read(node, diagnostics);
     match enabled.or(true).ok()? {
         true => client::settings(tls, &unknown, diagnostics),

@@ -1,63 +1,66 @@
 //! `server.acme`: certificates from an ACME server (RFC 8555), and the answers to its challenges.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use http::Uri;
 use rustls::pki_types::DnsName;
 use rustls::sign::CertifiedKey;
 
-use crate::de::Spanned;
+use crate::de::{OptionalText, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 #[cfg(test)]
 use crate::sections::StringOrList;
-use crate::sections::{add_server, non_blank_text};
-use crate::yaml::Span;
+use crate::sections::add_server;
 
 /// Directory of Let's Encrypt.
 const LETS_ENCRYPT: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
 /// Certificates from an ACME server. Using it agrees to the server's terms of service.
-#[section(Clone)]
-pub(crate) struct RawAcme {
+#[section(Clone, PartialEq, Eq)]
+pub struct Acme {
     /// Names of the sites; each gets a certificate of its own. Required.
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
-    domains: Vec<Spanned<String>>,
+    pub domains: Vec<Spanned<String>>,
     /// Folder for the account and the certificates with their keys. It must outlive the process. Required.
-    pub(crate) storage: Option<Spanned<String>>,
+    pub(crate) storage: OptionalText,
     /// Address to which the ACME server may write. Default: none.
-    email: Option<Spanned<String>>,
+    pub email: OptionalText,
     /// URL of the ACME server's directory. Default `https://acme-v02.api.letsencrypt.org/directory`, Let's Encrypt.
-    directory: Option<Spanned<String>>,
-}
-
-/// Certificates from an ACME server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Acme {
-    /// Names in lower case, each with a certificate of its own.
-    pub domains: Vec<String>,
-    /// Folder for the account and the certificates.
-    pub storage: PathBuf,
-    /// Address to which the server may write.
-    pub email: Option<String>,
-    /// URL of the server's directory.
-    pub directory: String,
+    directory: OptionalText,
     /// Answers challenges over `server.http` (HTTP-01), otherwise in handshakes of TLS (TLS-ALPN-01).
+    #[serde(skip)]
     pub uses_http: bool,
 }
 
 impl Acme {
+    /// Returns the folder for the account and the certificates.
+    pub fn storage(&self) -> &Path {
+        Path::new(self.storage.as_str())
+    }
+
+    /// Returns the URL of the server's directory.
+    pub fn directory(&self) -> &str {
+        self.directory.get().unwrap_or(LETS_ENCRYPT)
+    }
+
     /// Returns the path of the certificate of `domain`, which is followed by its chain and its key.
     pub fn file(&self, domain: &str) -> PathBuf {
-        self.storage.join(format!("{domain}.pem"))
+        self.storage().join(format!("{domain}.pem"))
     }
 }
 
-/// Checks the section at `at`, beside `server.http` if `uses_http`. Reports errors.
-pub(crate) fn check(raw: &RawAcme, at: Span, uses_http: bool, diagnostics: &mut Diagnostics) -> Result<Acme, Reported> {
-    let mut domains: Vec<String> = Vec::new();
-    for name in &raw.domains {
+/// Checks the section, beside `server.http` if `uses_http`. Its domains are then in lower case, each once. Reports errors.
+pub(crate) fn check(
+    section: Spanned<Acme>,
+    uses_http: bool,
+    diagnostics: &mut Diagnostics,
+) -> Result<Spanned<Acme>, Reported> {
+    let Spanned { value: mut acme, span } = section;
+    let at = span.key();
+    let mut domains: Vec<Spanned<String>> = Vec::new();
+    for name in acme.domains {
         let domain = name.value.trim().trim_end_matches('.').to_ascii_lowercase();
         if domain.starts_with("*.") {
             return Err(diagnostics
@@ -70,6 +73,7 @@ pub(crate) fn check(raw: &RawAcme, at: Span, uses_http: bool, diagnostics: &mut 
                 .error(name.span, format!("`{}` is no DNS name that an ACME server can verify", name.value))
                 .reported_with("a name like `shop.example`, without port and scheme; other alphabets as `xn--…`"));
         }
+        let domain = Spanned { value: domain, span: name.span };
         if !domains.contains(&domain) {
             domains.push(domain);
         }
@@ -77,28 +81,21 @@ pub(crate) fn check(raw: &RawAcme, at: Span, uses_http: bool, diagnostics: &mut 
     if domains.is_empty() {
         return Err(diagnostics.error(at, "`domains` is required").reported_with("`domains: [shop.example]`"));
     }
-    let Some(storage) = non_blank_text(raw.storage.as_ref()) else {
+    (acme.domains, acme.uses_http) = (domains, uses_http);
+    if acme.storage.get().is_none() {
         return Err(diagnostics
             .error(at, "`storage` is required: certificates must outlive the process")
             .reported_with("`storage: /var/lib/tollgate/acme`, on a volume in a container"));
-    };
-    let directory = non_blank_text(raw.directory.as_ref()).unwrap_or(LETS_ENCRYPT);
-    let uri = directory.parse::<Uri>().ok().filter(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
-    if let Some(uri) = &uri {
-        add_server(uri, raw.directory.as_ref().map_or(at, |url| url.span), diagnostics);
     }
-    if let (Some(url), None) = (&raw.directory, uri) {
+    let at = acme.directory.span_or(at);
+    let uri = acme.directory().parse::<Uri>().ok();
+    let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("https") && uri.host().is_some()) else {
         return Err(diagnostics
-            .error(url.span, format!("`{}` is no https:// URL", url.value))
+            .error(at, format!("`{}` is no https:// URL", acme.directory()))
             .reported_with(format!("such as `{LETS_ENCRYPT}`")));
-    }
-    Ok(Acme {
-        domains,
-        storage: storage.into(),
-        email: non_blank_text(raw.email.as_ref()).map(str::to_owned),
-        directory: directory.to_owned(),
-        uses_http,
-    })
+    };
+    add_server(&uri, at, diagnostics);
+    Ok(Spanned { value: acme, span })
 }
 
 /// Start of the path of a challenge over HTTP (RFC 8555 §8.3).

@@ -21,8 +21,8 @@ pub(crate) enum Side {
     Server,
 }
 
-/// A setting of [`Files`].
-type Setting = fn(&mut Files) -> &mut Option<Spanned<String>>;
+/// Assignment of a text to a setting of [`Files`].
+type Setting = fn(&mut Files, Spanned<String>);
 
 /// Bundles below one key of `spring.ssl.bundle`.
 struct Kind {
@@ -38,9 +38,9 @@ static KINDS: [Kind; 2] = [
     Kind {
         name: "pem",
         settings: &[
-            ("keystore.certificate", |files| &mut files.certificate),
-            ("keystore.privatekey", |files| &mut files.key),
-            ("truststore.certificate", |files| &mut files.trusted),
+            ("keystore.certificate", |files, text| files.certificate = text.into()),
+            ("keystore.privatekey", |files, text| files.key = text.into()),
+            ("truststore.certificate", |files, text| files.trusted = text.into()),
         ],
         harmless: &["key.alias", "keystore.verifykeys", "truststore.verifykeys"],
         read: "`truststore.certificate`, `keystore.certificate` and `keystore.private-key`",
@@ -48,12 +48,12 @@ static KINDS: [Kind; 2] = [
     Kind {
         name: "jks",
         settings: &[
-            ("keystore.location", |files| &mut files.key_store.location),
-            ("keystore.password", |files| &mut files.key_store.password),
-            ("key.password", |files| &mut files.key_store.key_password),
-            ("key.alias", |files| &mut files.key_store.alias),
-            ("truststore.location", |files| &mut files.trust_store.location),
-            ("truststore.password", |files| &mut files.trust_store.password),
+            ("keystore.location", |files, text| files.key_store.location = text.into()),
+            ("keystore.password", |files, text| files.key_store.password = Some(text)),
+            ("key.password", |files, text| files.key_store.key_password = Some(text)),
+            ("key.alias", |files, text| files.key_store.alias = text.into()),
+            ("truststore.location", |files, text| files.trust_store.location = text.into()),
+            ("truststore.password", |files, text| files.trust_store.password = Some(text)),
         ],
         harmless: &["keystore.provider", "protocol", "truststore.provider"],
         read: "`keystore`, `truststore` and `key.alias`",
@@ -80,20 +80,20 @@ pub(crate) fn find(
     diagnostics: &mut Diagnostics,
 ) -> Result<Bundle, Reported> {
     let (kind, node) = bundle_node(name, bundles, diagnostics)?;
-    let mut files = Files { names: NAMES, bundle: Some(name.clone()), ..Files::default() };
+    let mut files = Files { names: NAMES, bundle: name.clone().into(), ..Files::default() };
     let mut options = Vec::new();
     flatten("", node, &mut options);
     for option in options {
         let key = canonical(option.name.as_deref().unwrap_or_default());
         if let Some((_, setting)) = kind.settings.iter().find(|(name, _)| *name == key) {
-            *setting(&mut files) = Some(Spanned { value: option.value, span: option.span });
+            setting(&mut files, Spanned { value: option.value, span: option.span });
         } else if side == Side::Server && key.starts_with("options.ciphers") {
             report_ciphers(option.span.key(), diagnostics);
         } else if !(HARMLESS.contains(&key.as_str())
             || kind.harmless.contains(&key.as_str())
             || side == Side::Server && key.starts_with("options.enabledprotocols"))
         {
-            report_unsupported(&option, name.value.trim(), (kind, side), diagnostics);
+            report_unsupported(&option, name, (kind, side), diagnostics);
         }
     }
     Ok(Bundle { files, protocols: protocols(node) })
@@ -121,7 +121,7 @@ fn bundle_node<'n>(
     bundles: Option<&'n Node>,
     diagnostics: &mut Diagnostics,
 ) -> Result<(&'static Kind, &'n Node), Reported> {
-    let bundle_name = name.value.trim();
+    let bundle_name = name.as_str();
     let of_kind = |kind: &Kind| bundles.and_then(|bundles| bundles.get(kind.name));
     let mut bundles_of_name = KINDS.iter().filter_map(|kind| Some((kind, of_kind(kind)?.get(bundle_name)?)));
     match (bundles_of_name.next(), bundles_of_name.next()) {

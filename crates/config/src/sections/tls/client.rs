@@ -4,44 +4,44 @@ use std::fmt;
 
 use rustls::pki_types::ServerName;
 
-use crate::de::{self, NodeRef, Spanned};
+use crate::de::{self, NodeRef, OptionalText, Spanned};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 #[cfg(test)]
 use crate::sections::Scalar;
+use crate::sections::no_effect;
 use crate::sections::tls::files::{self, Files};
 use crate::sections::tls::store::Store;
-use crate::sections::{no_effect, non_blank};
 use crate::yaml::{Node, Span};
 
 /// TLS by files in PEM, or by stores in PKCS#12.
 #[section]
 pub(crate) struct RawClientTls {
     /// Trusted CA certificates, or certificates of the upstreams themselves. Default: the system's trust store.
-    ca: Option<Spanned<String>>,
+    ca: OptionalText,
     /// Client certificate of the gateway, with its chain.
-    cert: Option<Spanned<String>>,
+    cert: OptionalText,
     /// Private key of `cert`, not encrypted.
-    key: Option<Spanned<String>>,
+    key: OptionalText,
     /// Key store in PKCS#12 with the client certificate of the gateway, its chain and its key, instead of `cert` and `key`.
-    key_store: Option<Spanned<String>>,
+    key_store: OptionalText,
     /// Password of `key-store`.
     key_store_password: Option<Spanned<String>>,
     key_store_type: Option<NodeRef>,
     key_password: Option<Spanned<String>>,
     /// Name of the key in `key-store`. Default: its only key.
-    key_alias: Option<Spanned<String>>,
+    key_alias: OptionalText,
     /// Trust store in PKCS#12 with the trusted certificates, instead of `ca`.
-    trust_store: Option<Spanned<String>>,
+    trust_store: OptionalText,
     /// Password of `trust-store`.
     trust_store_password: Option<Spanned<String>>,
     trust_store_type: Option<NodeRef>,
     /// Name that an upstream's certificate must have, also sent as SNI. Default: the target's host.
-    server_name: Option<Spanned<String>>,
+    server_name: OptionalText,
     /// Accepts all certificates. Default false: with it, traffic can be intercepted.
     insecure: Option<Spanned<bool>>,
     /// Oldest accepted version of TLS: `1.2` or `1.3`. Default `1.2`.
     #[cfg_attr(test, schemars(with = "Option<Scalar>"))]
-    min_version: Option<Spanned<String>>,
+    min_version: OptionalText,
 }
 
 /// Reason why the type of a store has no effect.
@@ -65,15 +65,13 @@ pub(crate) fn settings(raw: RawClientTls, unknown: &[UnknownKey], diagnostics: &
         (raw.trust_store_type.map(|at| at.0), "trust-store-type", OF_CONTENTS),
     ];
     no_effect("", &keys, diagnostics);
-    let server_name = non_blank(raw.server_name.as_ref()).map(|name| name.value.trim().to_owned());
-    if let Some(name) =
-        non_blank(raw.server_name.as_ref()).filter(|name| ServerName::try_from(name.value.trim()).is_err())
-    {
+    let server_name = raw.server_name.get().map(str::to_owned);
+    if let Some(name) = raw.server_name.spanned().filter(|name| ServerName::try_from(name.as_str()).is_err()) {
         diagnostics
             .error(name.span, format!("`{}` is neither a host name nor an address", name.value))
             .help("a name like `orders.internal`, without port and scheme");
     }
-    let min_version = min_version(raw.min_version.as_ref(), diagnostics);
+    let min_version = min_version(&raw.min_version, diagnostics);
     let files = Files {
         certificate: raw.cert,
         key: raw.key,
@@ -97,7 +95,7 @@ pub(crate) fn settings(raw: RawClientTls, unknown: &[UnknownKey], diagnostics: &
             Trust::AnyCertificate
         }
         (_, Some(on)) => {
-            let name = if non_blank(files.trusted.as_ref()).is_some() { "ca" } else { "trust-store" };
+            let name = if files.trusted.get().is_some() { "ca" } else { "trust-store" };
             diagnostics
                 .error(
                     on.span.key(),
@@ -112,8 +110,8 @@ pub(crate) fn settings(raw: RawClientTls, unknown: &[UnknownKey], diagnostics: &
 
 /// Returns settings that trust the CA certificates in the PEM file `ca`.
 pub(crate) fn trusting(ca: &str, at: Span, diagnostics: &mut Diagnostics) -> Option<Tls> {
-    let ca = Spanned { value: ca.to_owned(), span: at };
-    let files = Files { trusted: Some(ca), ..Files::default() };
+    let trusted = OptionalText::from(Spanned { value: ca.to_owned(), span: at });
+    let files = Files { trusted, ..Files::default() };
     Some(Tls { trust: trust(&files, diagnostics).ok()?, ..Tls::default() })
 }
 
@@ -131,9 +129,9 @@ pub(super) fn identity(files: &Files, diagnostics: &mut Diagnostics) -> Result<O
     Ok(Some(Identity { chain: certified.cert.iter().map(|certificate| certificate.to_vec()).collect(), key }))
 }
 
-fn min_version(version: Option<&Spanned<String>>, diagnostics: &mut Diagnostics) -> TlsVersion {
-    let Some(version) = version else { return TlsVersion::Tls12 };
-    match version.value.trim().trim_start_matches("TLSv") {
+fn min_version(version: &OptionalText, diagnostics: &mut Diagnostics) -> TlsVersion {
+    let Some(version) = version.spanned() else { return TlsVersion::Tls12 };
+    match version.trim_start_matches("TLSv") {
         "1.2" => TlsVersion::Tls12,
         "1.3" => TlsVersion::Tls13,
         other => {

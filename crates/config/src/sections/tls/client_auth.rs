@@ -9,7 +9,6 @@ use rustls::server::danger::ClientCertVerifier;
 
 use crate::de::Spanned;
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::sections::non_blank;
 use crate::sections::tls::files::Files;
 
 /// Use of client certificates.
@@ -44,11 +43,10 @@ pub(super) fn verifier(
     diagnostics: &mut Diagnostics,
 ) -> Result<Arc<dyn ClientCertVerifier>, Reported> {
     let Some(auth) = auth else {
-        let has_trust =
-            [&files.trusted, &files.trust_store.location].iter().any(|text| non_blank(text.as_ref()).is_some());
+        let has_trust = files.trusted.get().or(files.trust_store.location.get()).is_some();
         // No mistake: other sections may use the bundle.
-        if let Some(bundle) = files.bundle.as_ref().filter(|_| has_trust) {
-            let name = bundle.value.trim();
+        if let Some(bundle) = files.bundle.spanned().filter(|_| has_trust) {
+            let name = &bundle.value;
             diagnostics
                 .note(bundle.span, format!("trusted certificates of the SSL bundle `{name}` have no effect here: clients need no certificate"))
                 .help("add `client-auth: need`");

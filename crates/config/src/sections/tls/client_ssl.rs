@@ -1,12 +1,12 @@
 //! Spring's `httpclient.ssl`.
 
-use crate::de::{self, NodeRef, Or, PositiveTime, Spanned, Subtree, Time, secs};
+use crate::de::{self, NodeRef, OptionalText, Or, PositiveTime, Spanned, Subtree, Time, secs};
 use crate::diagnostics::{Diagnostics, Reported};
+use crate::sections::no_effect;
 use crate::sections::tls::bundle::{self, Side};
 use crate::sections::tls::client::{self, OF_CONTENTS, Tls, Trust, identity, report_unverified};
 use crate::sections::tls::files::{self, Files, both_given};
 use crate::sections::tls::store::Store;
-use crate::sections::{no_effect, non_blank};
 use crate::yaml::Node;
 
 /// Timeout for the TLS handshake with an upstream.
@@ -16,8 +16,8 @@ pub(crate) type HandshakeTimeout = Or<PositiveTime, { secs(10) }>;
 #[section]
 pub(crate) struct RawClientSsl {
     use_insecure_trust_manager: Option<Spanned<bool>>,
-    trusted_x509_certificates: Option<Spanned<Vec<Spanned<String>>>>,
-    ssl_bundle: Option<Spanned<String>>,
+    trusted_x509_certificates: Option<Spanned<Vec<OptionalText>>>,
+    ssl_bundle: OptionalText,
     #[serde(alias = "handshake-timeout-millis")]
     handshake_timeout: HandshakeTimeout,
     #[serde(alias = "close-notify-flush-timeout-millis")]
@@ -25,7 +25,7 @@ pub(crate) struct RawClientSsl {
     #[serde(alias = "close-notify-read-timeout-millis")]
     close_notify_read_timeout: Option<Spanned<Time>>,
     default_configuration_type: Option<NodeRef>,
-    key_store: Option<Spanned<String>>,
+    key_store: OptionalText,
     key_store_type: Option<NodeRef>,
     key_store_provider: Option<NodeRef>,
     key_store_password: Option<Spanned<String>>,
@@ -67,9 +67,9 @@ fn settings(raw: RawClientSsl, diagnostics: &mut Diagnostics) -> Result<Tls, Rep
         location: raw.key_store,
         password: raw.key_store_password,
         key_password: raw.key_password,
-        alias: None,
+        alias: OptionalText::default(),
     };
-    let Some(name) = non_blank(raw.ssl_bundle.as_ref()) else {
+    let Some(name) = raw.ssl_bundle.spanned() else {
         let files = Files { key_store, names: files::CLIENT, ..Files::default() };
         let identity = identity(&files, diagnostics)?;
         let locations = raw.trusted_x509_certificates.map(|locations| locations.value).unwrap_or_default();
@@ -90,13 +90,13 @@ fn settings(raw: RawClientSsl, diagnostics: &mut Diagnostics) -> Result<Tls, Rep
 
 /// Reads `trusted-x509-certificates`.
 fn trust(
-    locations: &[Spanned<String>],
+    locations: &[OptionalText],
     insecure: Option<Spanned<bool>>,
     diagnostics: &mut Diagnostics,
 ) -> Result<Trust, Reported> {
     let mut trusted = Vec::new();
     for location in locations {
-        let files = Files { trusted: Some(location.clone()), ..Files::default() };
+        let files = Files { trusted: location.clone(), ..Files::default() };
         if let Trust::Authorities(certificates) = client::trust(&files, diagnostics)? {
             trusted.extend(certificates);
         }

@@ -10,9 +10,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{InconsistentKeys, RootCertStore};
 
-use crate::de::Spanned;
+use crate::de::{OptionalText, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
-use crate::sections::non_blank;
 use crate::sections::tls::pem::{self, PemFile};
 use crate::sections::tls::store::{Store, StoreFile};
 use crate::yaml::Span;
@@ -21,18 +20,18 @@ use crate::yaml::Span;
 #[derive(Default)]
 pub(crate) struct Files {
     /// PEM file with a certificate and its chain.
-    pub(crate) certificate: Option<Spanned<String>>,
+    pub(crate) certificate: OptionalText,
     /// PEM file with its key.
-    pub(crate) key: Option<Spanned<String>>,
+    pub(crate) key: OptionalText,
     /// Store with both.
     pub(crate) key_store: Store,
     /// PEM file with trusted certificates.
-    pub(crate) trusted: Option<Spanned<String>>,
+    pub(crate) trusted: OptionalText,
     /// Store with trusted certificates.
     pub(crate) trust_store: Store,
     pub(crate) names: Names,
-    /// Name of the bundle that has the files.
-    pub(crate) bundle: Option<Spanned<String>>,
+    /// Name of the bundle that has the files, if one has them.
+    pub(crate) bundle: OptionalText,
 }
 
 /// Keys of the files in a section, for messages.
@@ -65,7 +64,7 @@ impl Files {
     /// Returns the certificate with its key, if there is one. Reports errors.
     pub(crate) fn key_pair(&self, diagnostics: &mut Diagnostics) -> Result<Option<KeyPair>, Reported> {
         let store = self.key_store.file(self.names.key_store, diagnostics)?;
-        match (store, non_blank(self.certificate.as_ref()), non_blank(self.key.as_ref())) {
+        match (store, self.certificate.spanned(), self.key.spanned()) {
             (None, None, None) => Ok(None),
             (Some(store), None, None) => Ok(Some(KeyPair::Store(store))),
             (Some(store), Some(pem), _) | (Some(store), None, Some(pem)) => {
@@ -84,9 +83,9 @@ impl Files {
     /// Reports a certificate without its key, or a key without its certificate.
     fn report_alone(&self, alone: &Spanned<String>, has_certificate: bool, diagnostics: &mut Diagnostics) -> Reported {
         let Names { certificate, key, .. } = self.names;
-        if let Some(bundle) = &self.bundle {
+        if let Some(bundle) = self.bundle.spanned() {
             let (has, lacks) = if has_certificate { (certificate, key) } else { (key, certificate) };
-            let name = bundle.value.trim();
+            let name = &bundle.value;
             diagnostics.error(bundle.span, format!("the SSL bundle `{name}` has a `{has}` and no `{lacks}`")).reported()
         } else {
             diagnostics
@@ -98,7 +97,7 @@ impl Files {
     /// Returns the trusted certificates, if they are given. Reports errors.
     pub(crate) fn trusted(&self, diagnostics: &mut Diagnostics) -> Result<Option<Trusted>, Reported> {
         let store = self.trust_store.file(self.names.trust_store, diagnostics)?;
-        match (store, non_blank(self.trusted.as_ref())) {
+        match (store, self.trusted.spanned()) {
             (None, None) => Ok(None),
             (Some(store), None) => Ok(Some(Trusted::Store(store))),
             (None, Some(file)) => pem::read(file, "CERTIFICATE", diagnostics).map(|file| Some(Trusted::Pem(file))),

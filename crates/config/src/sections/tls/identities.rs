@@ -10,9 +10,8 @@ use rustls::sign::CertifiedKey;
 use tollgate_bounded_file::unrecorded;
 use webpki::EndEntityCert;
 
-use crate::de::Spanned;
+use crate::de::{OptionalText, Spanned};
 use crate::diagnostics::{Diagnostics, Reported, SourceText};
-use crate::sections::non_blank;
 use crate::sections::tls::acme::{self, ACME_TLS, Acme};
 use crate::sections::tls::bundle::{self, Side};
 use crate::sections::tls::files::Files;
@@ -22,17 +21,17 @@ use crate::yaml::{Node, Span};
 /// Bundle for a name that clients request (SNI).
 #[section]
 pub(crate) struct RawServerName {
-    server_name: Option<Spanned<String>>,
-    bundle: Option<Spanned<String>>,
+    server_name: OptionalText,
+    bundle: OptionalText,
 }
 
 /// Certificate for clients that request one of its names.
 #[section]
 pub(crate) struct RawCertificate {
     /// File in PEM with a certificate and its chain.
-    certificate: Option<Spanned<String>>,
+    certificate: OptionalText,
     /// File in PEM with the key of `certificate`, not encrypted.
-    certificate_private_key: Option<Spanned<String>>,
+    certificate_private_key: OptionalText,
 }
 
 /// Files of the gateway's certificates.
@@ -86,11 +85,12 @@ impl Sources {
     ) -> Result<Self, Reported> {
         let mut with_files = Vec::new();
         for entry in named {
-            let bundle = non_blank(entry.bundle.as_ref());
-            let (Some(name), Some(bundle)) = (&entry.server_name, bundle) else {
-                let at = entry.server_name.as_ref().or(entry.bundle.as_ref()).map_or(span, |key| key.span);
+            let (Some(name), Some(bundle)) = (entry.server_name.spanned(), entry.bundle.spanned()) else {
                 return Err(diagnostics
-                    .error(at, "`server-name` and `bundle` are required together")
+                    .error(
+                        entry.server_name.span_or(entry.bundle.span_or(span)),
+                        "`server-name` and `bundle` are required together",
+                    )
                     .reported_with("give both"));
             };
             with_files.push((name.clone(), bundle::find(bundle, bundles, Side::Server, diagnostics)?.files));
@@ -113,7 +113,7 @@ impl Sources {
             _ => Some(certified(files, self.span, diagnostics)?),
         };
         for files in &self.listed {
-            let at = files.certificate.as_ref().map_or(self.span, |path| path.span);
+            let at = files.certificate.span_or(self.span);
             let certificate = certified(files, self.span, diagnostics)?;
             let names = dns_names(&certificate);
             if names.is_empty() && default.is_some() {
@@ -141,8 +141,7 @@ impl Sources {
     fn read_named(&self, diagnostics: &mut Diagnostics) -> Result<HashMap<String, Arc<CertifiedKey>>, Reported> {
         let mut by_name = HashMap::new();
         for (name, files) in &self.named {
-            let at = files.bundle.as_ref().map_or(self.span, |bundle| bundle.span);
-            by_name.insert(name.value.trim().to_ascii_lowercase(), certified(files, at, diagnostics)?);
+            by_name.insert(name.to_ascii_lowercase(), certified(files, files.bundle.span_or(self.span), diagnostics)?);
         }
         Ok(by_name)
     }
@@ -220,12 +219,13 @@ impl ResolvesServerCert for Identities {
 /// Returns the usable certificates that the ACME server has issued, each with its name. One that cannot be used is like one that
 /// is absent: it is ordered again. The task that orders them watches their files.
 fn issued(acme: &Acme) -> Vec<(String, Arc<CertifiedKey>)> {
-    let read = |domain: &String| {
+    let read = |domain: &Spanned<String>| {
         let path = acme.file(domain);
-        let file = Spanned { value: path.to_str().filter(|_| path.exists())?.to_owned(), span: Span::ROOT };
-        let files = Files { certificate: Some(file.clone()), key: Some(file), names: NAMES, ..Files::default() };
+        let path = path.to_str().filter(|_| path.exists())?.to_owned();
+        let file = OptionalText::from(Spanned { value: path, span: Span::ROOT });
+        let files = Files { certificate: file.clone(), key: file, names: NAMES, ..Files::default() };
         let certificate = certified(&files, Span::ROOT, &mut Diagnostics::default()).ok()?;
-        dns_names(&certificate).contains(domain).then(|| (domain.clone(), certificate))
+        dns_names(&certificate).contains(domain).then(|| (domain.value.clone(), certificate))
     };
     unrecorded(|| acme.domains.iter().filter_map(read).collect())
 }
@@ -244,8 +244,8 @@ fn certified(files: &Files, at: Span, diagnostics: &mut Diagnostics) -> Result<A
     if let Some(pair) = files.key_pair(diagnostics)? {
         return Ok(Arc::new(pair.read(diagnostics)?.0));
     }
-    if let Some(bundle) = &files.bundle {
-        let text = format!("the SSL bundle `{}` has no certificate of the gateway", bundle.value.trim());
+    if let Some(bundle) = files.bundle.spanned() {
+        let text = format!("the SSL bundle `{}` has no certificate of the gateway", bundle.value);
         Err(diagnostics.error(bundle.span, text).reported_with("add its `keystore`"))
     } else {
         Err(diagnostics.error(at, "TLS without a certificate").reported_with(

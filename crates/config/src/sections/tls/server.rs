@@ -7,39 +7,38 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::ResolvesServerCert;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
 
-use crate::de::{self, Spanned, Subtree, canonical};
+use crate::de::{self, Flag, OptionalText, Spanned, Subtree, canonical};
 use crate::diagnostics::{Diagnostics, Reported, UnknownKey};
 #[cfg(test)]
 use crate::sections::StringOrList;
-use crate::sections::non_blank;
 use crate::sections::tls::acme::{ACME_TLS, Acme};
 use crate::sections::tls::bundle::{self, Bundle, Side};
 use crate::sections::tls::client_auth::{ForwardClientCert, RawClientAuth, verifier};
 use crate::sections::tls::files::{Files, Names};
 use crate::sections::tls::identities::{Identities, RawCertificate, RawServerName, Sources};
 use crate::sections::tls::store::Store;
-use crate::yaml::{Node, Span};
+use crate::yaml::Node;
 
 /// TLS with clients. A reload reads its files again.
 #[section]
 pub(crate) struct RawServerSsl {
-    /// Enables TLS. Default true if the section is there.
-    enabled: Option<bool>,
+    /// Enables TLS. Default {} if the section is there.
+    enabled: Flag<true>,
     /// File in PEM with the gateway's certificate and its chain.
-    certificate: Option<Spanned<String>>,
+    certificate: OptionalText,
     /// File in PEM with the key of `certificate`, not encrypted.
-    certificate_private_key: Option<Spanned<String>>,
+    certificate_private_key: OptionalText,
     /// File in PEM with the CA certificates for client certificates.
-    trust_certificate: Option<Spanned<String>>,
+    trust_certificate: OptionalText,
     /// Key store in PKCS#12 with the gateway's certificate, its chain and its key, instead of files in PEM.
-    key_store: Option<Spanned<String>>,
+    key_store: OptionalText,
     /// Password of `key-store`.
     key_store_password: Option<Spanned<String>>,
     /// Name of the key in `key-store`. Default: its only key.
-    key_alias: Option<Spanned<String>>,
+    key_alias: OptionalText,
     key_password: Option<Spanned<String>>,
     /// Trust store in PKCS#12 with the CA certificates for client certificates, instead of `trust-certificate`.
-    trust_store: Option<Spanned<String>>,
+    trust_store: OptionalText,
     /// Password of `trust-store`.
     trust_store_password: Option<Spanned<String>>,
     /// Client certificates: `none`, `want` (optional) or `need` (required). Default `none`.
@@ -50,7 +49,7 @@ pub(crate) struct RawServerSsl {
     #[cfg_attr(test, schemars(with = "Option<StringOrList>"))]
     enabled_protocols: Option<Vec<Spanned<String>>>,
     // Name of a bundle of `spring.ssl.bundle`, instead of files.
-    bundle: Option<Spanned<String>>,
+    bundle: OptionalText,
     /// Further certificates: each is for clients that request one of its DNS names (SNI). The default one is `certificate`, or else the first here.
     certificates: Option<Vec<RawCertificate>>,
     /// Bundles by the name that a client requests (SNI).
@@ -101,11 +100,11 @@ pub(super) const NAMES: Names = Names {
     trust_store: "trust-store",
 };
 
-/// Checks `server.ssl` or `management.server.ssl`, beside `server.acme` with its place. Returns `None` for clear text, or after an
+/// Checks `server.ssl` or `management.server.ssl`, beside `server.acme`. Returns `None` for clear text, or after an
 /// error, and `forward-client-cert`.
 pub(crate) fn check(
     ssl: Option<&Node>,
-    acme: Option<(Acme, Span)>,
+    acme: Option<&Spanned<Acme>>,
     http2: bool,
     diagnostics: &mut Diagnostics,
 ) -> (Option<ServerTls>, ForwardClientCert) {
@@ -117,18 +116,18 @@ pub(crate) fn check(
 /// Checks the section, and sets `mode` to its `forward-client-cert`, which needs no TLS.
 fn check_section(
     ssl: Option<&Node>,
-    acme: Option<(Acme, Span)>,
+    acme: Option<&Spanned<Acme>>,
     http2: bool,
     mode: &mut ForwardClientCert,
     diagnostics: &mut Diagnostics,
 ) -> Option<ServerTls> {
-    let span = ssl.map(|node| node.span.key()).or(acme.as_ref().map(|(_, at)| *at))?;
+    let span = ssl.map(|node| node.span.key()).or(acme.map(|acme| acme.span.key()))?;
     let (mut raw, unknown) = ssl.map(|node| de::read::<RawServerSsl>(node, diagnostics)).unwrap_or_default();
     *mode = raw.forward_client_cert.unwrap_or_default();
-    if raw.enabled == Some(false) {
-        if let Some((_, at)) = acme {
+    if !raw.enabled.get() {
+        if let Some(acme) = acme {
             diagnostics
-                .mistake(at, "`server.acme` has no effect: `server.ssl.enabled` is false")
+                .mistake(acme.span.key(), "`server.acme` has no effect: `server.ssl.enabled` is false")
                 .help("remove one of the two");
         }
         return None;
@@ -137,7 +136,7 @@ fn check_section(
     let bundles = raw.bundles.take();
     let bundles = bundles.as_deref();
     let client_auth = raw.client_auth.filter(|auth| auth.value != RawClientAuth::None);
-    if let (Some(auth), Some((acme, _))) = (client_auth, &acme)
+    if let (Some(auth), Some(acme)) = (client_auth, acme)
         && auth.value == RawClientAuth::Need
         && !acme.uses_http
     {
@@ -162,17 +161,15 @@ fn check_section(
         diagnostics.error(span, format!("invalid settings of TLS: {error}"));
     });
     let place = (bundles, span);
-    let has_acme = acme.is_some();
-    let acme = acme.map(|(acme, _)| acme);
     let (named, listed) = (named.unwrap_or_default(), listed.unwrap_or_default());
-    let sources = Sources::new(files, (named, listed), acme, place, diagnostics).ok()?;
+    let sources = Sources::new(files, (named, listed), acme.map(|acme| acme.value.clone()), place, diagnostics).ok()?;
     let identities = Arc::new(Identities::new(sources, diagnostics).ok()?);
     let mut config = built
         .ok()?
         .with_client_cert_verifier(verifier.ok()?)
         .with_cert_resolver(Arc::clone(&identities) as Arc<dyn ResolvesServerCert>);
     config.alpn_protocols = if http2 { vec![b"h2".into(), b"http/1.1".into()] } else { vec![b"http/1.1".into()] };
-    if has_acme {
+    if acme.is_some() {
         config.alpn_protocols.push(ACME_TLS.to_vec());
     }
     // Tickets keep the session with the client, so the gateway holds no state for it.
@@ -185,21 +182,23 @@ fn check_section(
 impl RawServerSsl {
     /// Reports files and stores without effect.
     fn report_unused(&self, identifies_clients: bool, diagnostics: &mut Diagnostics) {
-        let trust_store = [&self.trust_store, &self.trust_store_password];
-        let key_store = [&self.key_store, &self.key_store_password, &self.key_alias, &self.key_password];
-        let pem = [&self.certificate, &self.certificate_private_key];
-        let mut report = |texts: &[&Option<Spanned<String>>], message: &str, help: &str| {
-            for text in texts.iter().filter_map(|text| non_blank(text.as_ref())) {
+        let trust_store = [self.trust_store.spanned(), self.trust_store_password.as_ref()];
+        let key_store = [&self.key_store, &self.key_alias].map(OptionalText::spanned);
+        let passwords = [&self.key_store_password, &self.key_password].map(Option::as_ref);
+        let pem = [&self.certificate, &self.certificate_private_key].map(OptionalText::spanned);
+        let mut report = |texts: &[Option<&Spanned<String>>], message: &str, help: &str| {
+            for text in texts.iter().flatten().filter(|text| !text.trim().is_empty()) {
                 diagnostics.mistake(text.span.key(), message).help(help);
             }
         };
-        let has_bundle = non_blank(self.bundle.as_ref()).is_some();
+        let has_bundle = self.bundle.get().is_some();
         if has_bundle {
-            report(&[&pem[..], &key_store, &trust_store].concat(), "this has no effect beside `bundle`", "remove it");
+            let all = [pem, key_store, passwords, trust_store].concat();
+            report(&all, "this has no effect beside `bundle`", "remove it");
         }
         if !identifies_clients {
             let trust_store = if has_bundle { &[][..] } else { &trust_store };
-            let trust = [&[&self.trust_certificate][..], trust_store].concat();
+            let trust = [&[self.trust_certificate.spanned()][..], trust_store].concat();
             report(&trust, "this has no effect: clients need no certificate", "add `client-auth: need`");
         }
     }
@@ -207,11 +206,11 @@ impl RawServerSsl {
     /// Returns the files of the bundle, or those of the keys here.
     fn bundle(self, bundles: Option<&Node>, diagnostics: &mut Diagnostics) -> Result<Bundle, Reported> {
         let trust_store = Store { location: self.trust_store, password: self.trust_store_password, ..Store::default() };
-        if let Some(name) = non_blank(self.bundle.as_ref()) {
+        if let Some(name) = self.bundle.spanned() {
             let Bundle { files, protocols } = bundle::find(name, bundles, Side::Server, diagnostics)?;
-            let files = match non_blank(self.trust_certificate.as_ref()) {
+            let files = match self.trust_certificate.get() {
                 None => files,
-                Some(trusted) => Files { trusted: Some(trusted.clone()), trust_store: Store::default(), ..files },
+                Some(_) => Files { trusted: self.trust_certificate, trust_store: Store::default(), ..files },
             };
             return Ok(Bundle { files, protocols });
         }

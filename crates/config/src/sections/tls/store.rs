@@ -4,20 +4,19 @@ use std::path::PathBuf;
 
 use tollgate_key_store::{Identity, KeyStoreError};
 
-use crate::de::Spanned;
+use crate::de::{OptionalText, Spanned};
 use crate::diagnostics::{Diagnostics, Reported};
 use crate::sections::files;
-use crate::sections::non_blank;
 use crate::sections::tls::pem;
 use crate::yaml::Span;
 
 /// Settings of a store, as they are written.
 #[derive(Default)]
 pub(crate) struct Store {
-    pub(crate) location: Option<Spanned<String>>,
+    pub(crate) location: OptionalText,
     pub(crate) password: Option<Spanned<String>>,
     pub(crate) key_password: Option<Spanned<String>>,
-    pub(crate) alias: Option<Spanned<String>>,
+    pub(crate) alias: OptionalText,
 }
 
 /// A store with its password.
@@ -31,18 +30,15 @@ pub(crate) struct StoreFile {
 impl Store {
     /// Returns the file, if there is one. Reports errors, and settings without effect if the key `name` is absent.
     pub(super) fn file(&self, name: &str, diagnostics: &mut Diagnostics) -> Result<Option<StoreFile>, Reported> {
-        let Some(location) = &self.location else {
-            for at in [&self.password, &self.key_password, &self.alias]
-                .into_iter()
-                .filter_map(|text| non_blank(text.as_ref()))
-            {
-                diagnostics.mistake(at.span.key(), format!("this has no effect without `{name}`")).help("remove it");
+        let Some(location) = self.location.spanned() else {
+            let others = [self.password.as_ref(), self.key_password.as_ref(), self.alias.spanned()];
+            // A blank location is that of an unset variable.
+            let is_absent = !self.location.is_given();
+            for other in others.into_iter().flatten().filter(|other| is_absent && !other.trim().is_empty()) {
+                diagnostics.mistake(other.span.key(), format!("this has no effect without `{name}`")).help("remove it");
             }
             return Ok(None);
         };
-        if location.value.trim().is_empty() {
-            return Ok(None);
-        }
         let path = pem::path(location, diagnostics)?;
         let password = self.password.as_ref().map(|password| password.value.clone()).unwrap_or_default();
         // An empty password is Spring's default and means that there is none.
@@ -54,7 +50,7 @@ impl Store {
                     "`keytool -importkeystore -srckeystore {path} -destkeystore FILE.p12` writes a store with one password"
                 )));
         }
-        let alias = self.alias.as_ref().map(|alias| alias.value.trim().to_owned()).filter(|alias| !alias.is_empty());
+        let alias = self.alias.get().map(str::to_owned);
         Ok(Some(StoreFile { path: path.into(), password, alias, span: location.span }))
     }
 }

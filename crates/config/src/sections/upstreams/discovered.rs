@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::de::OptionalText;
 use crate::diagnostics::Diagnostics;
 use crate::sections::upstreams::balance::Balance;
 use crate::sections::upstreams::health::{Ejection, HealthCheck};
@@ -26,7 +27,7 @@ pub struct ServiceQuery {
 pub(crate) struct Discovered {
     general: ServiceSettings,
     by_name: BTreeMap<String, ServiceSettings>,
-    zone: Option<String>,
+    zone: OptionalText,
     zone_scope: ZoneScope,
 }
 
@@ -59,8 +60,7 @@ impl Discovered {
         };
         let by_name = names.into_iter().map(|name| (name.to_owned(), settings(name))).collect();
         let general = settings("default");
-        let zone = raw.zone.as_ref().map(|zone| zone.value.trim().to_owned()).filter(|zone| !zone.is_empty());
-        Self { general, by_name, zone, zone_scope: raw.zone_scope.0 }
+        Self { general, by_name, zone: raw.zone.clone(), zone_scope: raw.zone_scope.0 }
     }
 
     /// Returns the settings of the service `name`.
@@ -71,7 +71,7 @@ impl Discovered {
 
     /// Returns the zone that a service prefers.
     pub(super) fn zone(&self, settings: &ServiceSettings) -> Option<&str> {
-        self.zone.as_deref().filter(|_| settings.lists.zoned || self.zone_scope == ZoneScope::All)
+        self.zone.get().filter(|_| settings.lists.zoned || self.zone_scope == ZoneScope::All)
     }
 
     /// Returns the lookup of the service `name`. Reports a name that no registry can have.

@@ -65,7 +65,7 @@ impl Overrides {
         let rules = configured_rules(config);
         let mut source = self.source.lock();
         source.rules = rules;
-        source.hashes_ids = config.redis.as_ref().is_some_and(|redis| redis.hash_keys);
+        source.hashes_ids = config.redis.as_ref().is_some_and(|redis| redis.limiters.hash_keys.get());
         self.publish(&source);
     }
 

@@ -84,7 +84,7 @@ impl Stores {
     }
 
     fn hashes_ids(&self) -> bool {
-        self.redis.borrow().as_ref().is_some_and(|(redis, _)| redis.hash_keys)
+        self.redis.borrow().as_ref().is_some_and(|(redis, _)| redis.limiters.hash_keys.get())
     }
 
     /// Releases slots of finished requests and returns unused prepaid tokens. Waits one second at most for each.
@@ -109,7 +109,7 @@ impl Stores {
             (_, Some((redis, client))) => {
                 let (client, releases) = (Arc::clone(client), Arc::clone(&self.releases));
                 let slots = RedisSlots::new(client, memory, limiter.on_store_failure, releases);
-                Arc::new(slots.hash_keys(redis.hash_keys))
+                Arc::new(slots.hash_keys(redis.limiters.hash_keys.get()))
             }
         }
     }
@@ -131,8 +131,9 @@ impl Stores {
 
     fn redis_store(&self, limiter: &RateLimiter, redis: &Redis, client: &Arc<RedisClient>) -> Arc<dyn Store> {
         let store = RedisStore::new(Arc::clone(client), Arc::clone(&self.shared.memory), limiter.on_store_failure);
-        let store = store.hash_keys(redis.hash_keys).gateways(self.gateways(limiter)).lease(limiter.lease);
-        Arc::new(store.denial_cache(redis.denial_cache).coalesce(redis.coalesce))
+        let store =
+            store.hash_keys(redis.limiters.hash_keys.get()).gateways(self.gateways(limiter)).lease(limiter.lease);
+        Arc::new(store.denial_cache(redis.limiters.denial_cache.get()).coalesce(redis.limiters.coalesce.get()))
     }
 
     fn locked_store(
@@ -145,7 +146,13 @@ impl Stores {
         let memory = Arc::clone(&self.shared.memory);
         let lock = LockSettings { retry: lock_retry(retry), ..LockSettings::default() };
         let fallback = Arc::clone(&memory);
-        match LockedStore::new(Arc::clone(client), lock, fallback, limiter.on_store_failure, redis.hash_keys) {
+        match LockedStore::new(
+            Arc::clone(client),
+            lock,
+            fallback,
+            limiter.on_store_failure,
+            redis.limiters.hash_keys.get(),
+        ) {
             Ok(store) => {
                 let stats = Arc::clone(&self.shared.lock_stats);
                 Arc::new(store.gateways(self.gateways(limiter)).counting(stats))
@@ -174,7 +181,7 @@ impl Stores {
         let redis = self.redis.borrow();
         let (redis, client) = redis.as_ref()?;
         let plans = RedisPlans::new(Arc::clone(client), hash.to_owned(), cache);
-        Some(Arc::new(plans.hash_keys(redis.hash_keys)))
+        Some(Arc::new(plans.hash_keys(redis.limiters.hash_keys.get())))
     }
 }
 

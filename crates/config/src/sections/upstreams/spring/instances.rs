@@ -82,7 +82,7 @@ pub(super) fn instance(
     let uri = match (&raw.uri, &raw.host) {
         (Some(uri), _) => uri.clone(),
         (None, Some(host)) => {
-            let secure = raw.secure.unwrap_or(false);
+            let secure = raw.secure.get();
             let scheme = if secure { "https" } else { "http" };
             let port = raw.port.map_or(if secure { 443 } else { 80 }, |port| port.value);
             Spanned { value: format!("{scheme}://{}:{port}", host.value), span: host.span }

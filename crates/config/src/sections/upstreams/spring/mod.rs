@@ -5,7 +5,7 @@ pub(super) mod instances;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::de::{Flag, Metadata, NodeRef, Or, PositiveTime, Spanned, Subtree, Word, canonical, secs};
+use crate::de::{Flag, Metadata, NodeRef, OptionalText, Or, PositiveTime, Spanned, Subtree, Word, canonical, secs};
 use crate::diagnostics::{Diagnostics, Missing, Section};
 use crate::sections::upstreams::balance::Balance;
 use crate::sections::upstreams::discovered::Discovered;
@@ -21,7 +21,7 @@ pub(crate) struct RawLoadBalancer {
     /// Answers them with 404 instead of 503.
     pub(crate) use404: Flag<false>,
     /// Zone whose endpoints are preferred: others get requests only if none of it is healthy. Registries report the zone of an endpoint in its metadata. Default: none.
-    pub(crate) zone: Option<Spanned<String>>,
+    pub(crate) zone: OptionalText,
     /// Services that prefer `zone`: `all`, or `configured`, those whose `configurations` are `zone-preference`. Default {}; `configured` in a Spring file, as in Spring.
     pub(super) zone_scope: Word<ZoneScope>,
     // Spring Cloud LoadBalancer's selection of instances.
@@ -89,7 +89,7 @@ pub(crate) struct RawInstance {
     uri: Option<Spanned<String>>,
     host: Option<Spanned<String>>,
     port: Option<Spanned<u16>>,
-    secure: Option<bool>,
+    secure: Flag<false>,
     metadata: Metadata,
     instance_id: Option<NodeRef>,
     service_id: Option<NodeRef>,
