@@ -10,11 +10,11 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 92_860),
-    ("config", 17_320),
+    (ALL, 92_825),
+    ("config", 17_275),
     ("spring", 5_355),
     ("document", 3_555),
-    ("proxy", 16_230),
+    ("proxy", 16_220),
     ("limiter", 13_245),
     ("filters", 12_580),
     ("simulate", 3_565),
