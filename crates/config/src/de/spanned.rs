@@ -169,6 +169,13 @@ impl OptionalText {
         &self.0.value
     }
 
+    /// Gives an absent text its `default`.
+    pub(crate) fn fill(&mut self, default: &str) {
+        if self.get().is_none() {
+            default.clone_into(&mut self.0.value);
+        }
+    }
+
     /// Returns the text with its place, unless it is absent.
     pub(crate) fn spanned(&self) -> Option<&Spanned<String>> {
         Some(&self.0).filter(|text| !text.value.is_empty())

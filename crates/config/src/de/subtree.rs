@@ -8,7 +8,8 @@ use crate::de::argument_value::NamedEntries;
 use crate::de::spanned::{Spanned, schema_of_anything};
 use crate::yaml::{Node, NodeKind};
 
-/// Copy of a node, for a section that has more than one form, or errors of its own.
+/// Copy of a node, for a section that has more than one form, or errors of its own. Two are equal at one place only, so a section
+/// that a reload compares hands it out in its check.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Subtree(Node);
 

@@ -116,7 +116,7 @@ impl OwnedCheck {
 }
 
 /// Reply of a store: at once, or the future of one.
-#[must_use = "a request that is denied must not proceed"]
+#[must_use = "a reply of a store must be waited for"]
 pub enum StoreReply<T> {
     /// The reply.
     Ready(T),

@@ -49,7 +49,7 @@ thread_local! {
 }
 
 /// Collects the facts that layers report until the result is dropped, after a panic too; `None` if there are none to collect. Not
-/// a scope with a closure: what a closure owns is moved twice, and requests are large.
+/// a scope with a closure, which would move the request twice.
 #[inline]
 #[must_use]
 pub fn collect(facts: &mut Option<Box<RequestFacts>>) -> Option<Collection<'_>> {

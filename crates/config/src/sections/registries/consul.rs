@@ -1,6 +1,7 @@
 //! `consul`: Consul as a registry.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use crate::de::{Flag, Metadata, OptionalText, Or, PositiveTime, Ranged, Spanned, Subtree, Time, secs};
 use crate::diagnostics::Diagnostics;
@@ -52,11 +53,11 @@ pub struct ConsulDiscovery {
     /// Tag that instances must have. Default: none.
     default_query_tag: OptionalText,
     /// Tags that instances must have, by service. Default: none.
-    server_list_query_tags: BTreeMap<String, OptionalText>,
+    server_list_query_tags: BTreeMap<String, Spanned<String>>,
     /// Data center. Default: that of the agent.
     pub datacenter: OptionalText,
     /// Data centers by service. Default: none.
-    datacenters: BTreeMap<String, OptionalText>,
+    datacenters: BTreeMap<String, Spanned<String>>,
     /// Metadata key with the zone of an instance. Default `zone`.
     default_zone_metadata_name: OptionalText,
     /// Longest time that Consul may hold a query open.
@@ -83,7 +84,7 @@ struct ConsulInstance {
     /// Port of the gateway. Default: that of the listener for traffic.
     port: Option<u16>,
     /// Tags of the gateway's instance. Default: none.
-    tags: Vec<OptionalText>,
+    tags: Vec<Spanned<String>>,
     /// Zone of the gateway's instance, as metadata under `default-zone-metadata-name`. Default: none.
     instance_zone: OptionalText,
     /// Group of the gateway's instance, as metadata under `group`. Default: none.
@@ -104,25 +105,35 @@ struct ConsulHeartbeat {
 impl Consul {
     /// Returns the ACL token.
     pub fn token(&self) -> Option<&str> {
-        self.discovery.acl_token.get().or(self.token.get())
+        self.token.get()
     }
 }
 
 impl ConsulDiscovery {
-    /// Returns the tag that instances of `service` must have.
+    /// Returns the tag that instances of `service` must have; `None`: all instances.
     pub fn tag(&self, service: &str) -> Option<&str> {
-        self.server_list_query_tags.get(service).map(OptionalText::as_str).or(self.default_query_tag.get())
+        of_service(&self.server_list_query_tags, service, &self.default_query_tag)
     }
 
     /// Returns the data center of `service`; `None`: that of the agent.
     pub fn datacenter_of(&self, service: &str) -> Option<&str> {
-        self.datacenters.get(service).map(OptionalText::as_str).or(self.datacenter.get())
+        of_service(&self.datacenters, service, &self.datacenter)
     }
 
     /// Returns the metadata key with the zone of an instance.
     pub fn zone_key(&self) -> &str {
-        self.default_zone_metadata_name.get().unwrap_or("zone")
+        self.default_zone_metadata_name.as_str()
     }
+}
+
+/// Returns the text of `service`, or the one of all services; `None` if it is blank.
+fn of_service<'a>(
+    texts: &'a BTreeMap<String, Spanned<String>>,
+    service: &str,
+    of_all: &'a OptionalText,
+) -> Option<&'a str> {
+    let text = texts.get(service).map_or(of_all.as_str(), |text| text.value.trim());
+    Some(text).filter(|text| !text.is_empty())
 }
 
 /// Checks `consul`. Returns `None` if it is off, or after an error.
@@ -131,13 +142,16 @@ pub(super) fn check(section: Spanned<Consul>, diagnostics: &mut Diagnostics) -> 
     if !consul.enabled.get() || !consul.discovery.enabled.get() {
         return None;
     }
-    consul.server = agent(&consul, span, diagnostics)?;
+    consul.server = agent(&mut consul, span, diagnostics)?;
     consul.tls = server::tls(consul.tls_keys.take(), server::check_tls_of_consul, diagnostics)?;
-    let token = consul.discovery.acl_token.get().map_or(&consul.token, |_| &consul.discovery.acl_token);
-    token.check("an ACL token", diagnostics);
-    let instance = std::mem::take(&mut consul.discovery.instance);
+    let (acl_token, instance) = (take(&mut consul.discovery.acl_token), take(&mut consul.discovery.instance));
+    if acl_token.get().is_some() {
+        consul.token = acl_token;
+    }
+    consul.token.check("an ACL token", diagnostics);
+    consul.discovery.default_zone_metadata_name.fill("zone");
     Some(CheckedRegistry {
-        rank: (consul.discovery.order.get(), span.node),
+        rank: (take(&mut consul.discovery.order).get(), span.node),
         is_looked_up: true,
         instance: registered(instance, consul.discovery.zone_key(), diagnostics),
         registry: consul,
@@ -153,7 +167,7 @@ fn registered(section: ConsulInstance, zone_key: &str, diagnostics: &mut Diagnos
         id: section.instance_id,
         host: section.hostname,
         port: section.port,
-        tags: section.tags.iter().filter_map(OptionalText::get).map(str::to_owned).collect(),
+        tags: section.tags.into_iter().filter_map(|tag| OptionalText::from(tag).get().map(str::to_owned)).collect(),
         heartbeat: lease / 3,
         lease,
         ..RegisteredInstance::default()
@@ -167,19 +181,20 @@ fn registered(section: ConsulInstance, zone_key: &str, diagnostics: &mut Diagnos
 }
 
 /// Returns the agent. Spring also takes `scheme://host` as `host`.
-fn agent(consul: &Consul, section: Span, diagnostics: &mut Diagnostics) -> Option<RegistryServer> {
-    let host = consul.host.get().unwrap_or("localhost");
-    let scheme = consul.scheme.get().unwrap_or("http");
+fn agent(consul: &mut Consul, section: Span, diagnostics: &mut Diagnostics) -> Option<RegistryServer> {
+    let (configured_host, configured_scheme) = (take(&mut consul.host), take(&mut consul.scheme));
+    let (port, path) = (take(&mut consul.port).get(), take(&mut consul.path));
+    let host = configured_host.get().unwrap_or("localhost");
+    let scheme = configured_scheme.get().unwrap_or("http");
     if !scheme.eq_ignore_ascii_case("http") && !scheme.eq_ignore_ascii_case("https") {
         diagnostics
-            .error(consul.scheme.span_or(section), format!("unknown scheme `{scheme}`"))
+            .error(configured_scheme.span_or(section), format!("unknown scheme `{scheme}`"))
             .help("write `http` or `https`");
         return None;
     }
     let (scheme, host) = host.split_once("://").unwrap_or((scheme, host));
     let host = if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() };
-    let port = consul.port.get();
-    let path = consul.path.get().map_or(String::new(), |path| format!("/{}", path.trim_start_matches('/')));
-    let url = Spanned { value: format!("{scheme}://{host}:{port}{path}"), span: consul.host.span_or(section) };
+    let path = path.get().map_or(String::new(), |path| format!("/{}", path.trim_start_matches('/')));
+    let url = Spanned { value: format!("{scheme}://{host}:{port}{path}"), span: configured_host.span_or(section) };
     server::check(&url, "consul.host", None, diagnostics)
 }

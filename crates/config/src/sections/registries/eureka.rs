@@ -1,6 +1,7 @@
 //! `eureka`: Eureka as a registry.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub struct EurekaClient {
     /// Registers the gateway itself. Default false.
     register_with_eureka: Option<Spanned<bool>>,
     /// Comma-separated URLs of servers by zone, with user and password if needed. `defaultZone` is for zones without an entry. Default `http://localhost:8761/eureka/`.
-    service_url: BTreeMap<String, OptionalText>,
+    service_url: BTreeMap<String, Spanned<String>>,
     /// Seconds between two fetches.
     registry_fetch_interval_seconds: Or<NonZeroU32, 30>,
     /// Fetches the whole registry each time. Default {}: only changes.
@@ -48,7 +49,7 @@ pub struct EurekaClient {
     /// Region whose `availability-zones` apply. Default `us-east-1`.
     region: OptionalText,
     /// Comma-separated zones by region, the gateway's own first. Default: `defaultZone`.
-    availability_zones: BTreeMap<String, OptionalText>,
+    availability_zones: BTreeMap<String, Spanned<String>>,
     /// Asks the servers of the own zone first.
     prefer_same_zone_eureka: Flag<true>,
     /// Seconds for a connection to a server.
@@ -116,16 +117,16 @@ fn seconds<const DEFAULT: u64>(number: Or<NonZeroU32, DEFAULT>) -> Duration {
 /// Checks `eureka`. Returns `None` if it is off, or after an error.
 pub(super) fn check(section: Spanned<Eureka>, diagnostics: &mut Diagnostics) -> Option<CheckedRegistry<Eureka>> {
     let Spanned { value: mut eureka, span } = section;
-    let is_looked_up = eureka.client.fetch_registry.get();
-    let register = eureka.client.register_with_eureka.filter(|register| register.value);
+    let is_looked_up = take(&mut eureka.client.fetch_registry).get();
+    let register = take(&mut eureka.client.register_with_eureka).filter(|register| register.value);
     if !eureka.client.enabled.get() || !is_looked_up && register.is_none() {
         return None;
     }
-    eureka.servers = servers(&eureka.client, span, diagnostics)?;
+    eureka.servers = servers(&mut eureka.client, span, diagnostics)?;
     eureka.tls = server::tls(eureka.client.tls_keys.take(), server::check_tls_of_eureka, diagnostics)?;
-    let instance = std::mem::take(&mut eureka.instance);
+    let instance = take(&mut eureka.instance);
     Some(CheckedRegistry {
-        rank: (eureka.client.order.get(), span.node),
+        rank: (take(&mut eureka.client.order).get(), span.node),
         is_looked_up,
         instance: register.and_then(|at| registered(instance, at.span.key(), diagnostics)),
         registry: eureka,
@@ -154,19 +155,24 @@ fn registered(section: EurekaInstance, at: Span, diagnostics: &mut Diagnostics) 
 }
 
 /// Returns the servers of all zones, those of the own zone first.
-fn servers(client: &EurekaClient, section: Span, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
-    let region = client.region.get().unwrap_or("us-east-1");
-    let zones = client.availability_zones.get(region).and_then(OptionalText::get).unwrap_or(DEFAULT_ZONE);
+fn servers(client: &mut EurekaClient, section: Span, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
+    let (urls_by_zone, zones_by_region) = (take(&mut client.service_url), take(&mut client.availability_zones));
+    let (region, prefers_own_zone) = (take(&mut client.region), take(&mut client.prefer_same_zone_eureka).get());
+    let zones = zones_by_region.get(region.get().unwrap_or("us-east-1")).map_or("", |zones| &zones.value);
     let mut zones: Vec<&str> = zones.split(',').map(str::trim).filter(|zone| !zone.is_empty()).collect();
-    if !client.prefer_same_zone_eureka.get() && zones.len() > 1 {
+    if zones.is_empty() {
+        zones.push(DEFAULT_ZONE);
+    }
+    if !prefers_own_zone && zones.len() > 1 {
         zones.rotate_left(1);
     }
     let default = Spanned { value: DEFAULT_URL.to_owned(), span: section };
     // An environment variable has no capital letters.
-    let urls_of = |zone: &str| client.service_url.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone));
+    let urls_of = |zone: &str| urls_by_zone.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone));
     let mut servers = Vec::new();
     for zone in zones {
-        let urls = urls_of(zone).or_else(|| urls_of(DEFAULT_ZONE)).and_then(|(_, urls)| urls.spanned());
+        let urls = urls_of(zone).or_else(|| urls_of(DEFAULT_ZONE)).map(|(_, urls)| urls);
+        let urls = urls.filter(|urls| !urls.value.trim().is_empty());
         for url in server::listed(urls.unwrap_or(&default)) {
             let server = server::check(&url, "eureka.client.service-url", None, diagnostics)?;
             if !servers.contains(&server) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
+use std::mem::take;
 use std::path::{Path, PathBuf};
 
 use tollgate_bounded_file::MAX_SECRET_BYTES;
@@ -69,7 +70,7 @@ pub struct KubernetesDiscovery {
     /// Namespace whose services are used, instead of `client.namespace`. Default: none.
     namespace: OptionalText,
     /// Namespaces whose services are used. Default: that of `client.namespace`, or of the pod.
-    namespaces: Vec<OptionalText>,
+    namespaces: Vec<Spanned<String>>,
     /// Uses the services of all namespaces; needs a ClusterRole.
     all_namespaces: Flag<false>,
     /// Labels that services must have. Default: none.
@@ -99,7 +100,7 @@ const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 impl KubernetesDiscovery {
     /// Returns true if `port` is a port for `https`.
     pub fn is_secure(&self, port: u16) -> bool {
-        self.known_secure_ports.as_deref().unwrap_or(&[443, 8443]).contains(&port)
+        self.known_secure_ports.as_ref().is_some_and(|ports| ports.contains(&port))
     }
 }
 
@@ -110,24 +111,29 @@ pub(super) fn check(
     diagnostics: &mut Diagnostics,
 ) -> Option<CheckedRegistry<Kubernetes>> {
     let Spanned { value: mut kubernetes, span } = section;
-    let (client, discovery) = (&mut kubernetes.client, &kubernetes.discovery);
+    let (mut client, discovery) = (take(&mut kubernetes.client), &mut kubernetes.discovery);
     if !kubernetes.enabled.get() || !discovery.enabled.get() {
         return None;
     }
     kubernetes.server = api_server(&client.master_url, span, env, diagnostics)?;
     client.oauth_token.check("a bearer token", diagnostics);
     kubernetes.token = client.token();
-    kubernetes.namespaces = namespaces(client, discovery, diagnostics);
+    let (namespace, listed) = (take(&mut discovery.namespace), take(&mut discovery.namespaces));
+    let namespace = if namespace.get().is_some() { namespace } else { take(&mut client.namespace) };
+    kubernetes.namespaces = match take(&mut discovery.all_namespaces).get() {
+        true => vec![String::new()],
+        false => namespaces(&client, &namespace, &listed, diagnostics),
+    };
     for name in kubernetes.namespaces.iter().filter(|name| !name.is_empty() && !is_name(name)) {
-        let of_client = discovery.namespace.span_or(client.namespace.span_or(span));
-        let at = discovery.namespaces.first().map_or(of_client, |name| name.span_or(of_client));
+        let at = listed.first().map_or(namespace.span_or(span), |name| name.span);
         diagnostics
             .error(at, format!("`{name}` is no name of a namespace"))
             .help("a name has lower-case letters, digits and `-`");
     }
-    kubernetes.tls = tls(client, kubernetes.server.scheme, diagnostics)?;
+    discovery.known_secure_ports.get_or_insert_with(|| vec![443, 8443]);
+    kubernetes.tls = tls(&mut client, kubernetes.server.scheme, diagnostics)?;
     Some(CheckedRegistry {
-        rank: (discovery.order.get(), span.node),
+        rank: (take(&mut discovery.order).get(), span.node),
         is_looked_up: true,
         instance: None,
         registry: kubernetes,
@@ -165,21 +171,19 @@ impl KubernetesClient {
     }
 }
 
-/// Returns the namespaces; an empty name stands for all.
+/// Returns the names of namespaces: those that are `listed`, `namespace`, or that of the pod.
 fn namespaces(
     client: &KubernetesClient,
-    discovery: &KubernetesDiscovery,
+    namespace: &OptionalText,
+    listed: &[Spanned<String>],
     diagnostics: &mut Diagnostics,
 ) -> Vec<String> {
-    if discovery.all_namespaces.get() {
-        return vec![String::new()];
-    }
-    let mut names: Vec<String> = discovery.namespaces.iter().filter_map(OptionalText::get).map(str::to_owned).collect();
+    let names = listed.iter().map(|name| name.value.trim()).filter(|name| !name.is_empty());
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
     names.sort_unstable();
     names.dedup();
     if names.is_empty() {
-        let configured_name = discovery.namespace.get().or(client.namespace.get()).map(str::to_owned);
-        let name = configured_name.or_else(|| namespace_of_pod(client, diagnostics));
+        let name = namespace.get().map(str::to_owned).or_else(|| namespace_of_pod(client, diagnostics));
         names.push(name.unwrap_or_else(|| "default".to_owned()));
     }
     names

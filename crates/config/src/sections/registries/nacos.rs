@@ -1,5 +1,7 @@
 //! `nacos`: Nacos as a registry.
 
+use std::mem::take;
+
 use crate::de::{Flag, Metadata, Number, OptionalText, Or, PositiveTime, Ranged, Spanned, Subtree, secs};
 use crate::diagnostics::Diagnostics;
 use crate::sections::Secret;
@@ -90,21 +92,19 @@ struct NacosInstance {
 impl Nacos {
     /// Returns the user name and the password.
     pub fn login(&self) -> Option<(&str, &str)> {
-        let Self { discovery, username, password, .. } = self;
-        let own = discovery.username.get().map(|username| (username, &*discovery.password.0));
-        own.or_else(|| username.get().map(|username| (username, &*password.0)))
+        Some((self.username.get()?, &*self.password.0))
     }
 }
 
 impl NacosDiscovery {
-    /// Returns the id of the namespace, as the API has it: `public` is the empty one.
+    /// Returns the id of the namespace, as the API has it: that of `public` is empty.
     pub fn namespace(&self) -> &str {
-        self.namespace.get().filter(|namespace| *namespace != "public").unwrap_or_default()
+        self.namespace.as_str()
     }
 
     /// Returns the group of the services.
     pub fn group(&self) -> &str {
-        self.group.get().unwrap_or("DEFAULT_GROUP")
+        self.group.as_str()
     }
 }
 
@@ -114,11 +114,20 @@ pub(super) fn check(section: Spanned<Nacos>, diagnostics: &mut Diagnostics) -> O
     if !nacos.discovery.enabled.get() {
         return None;
     }
-    nacos.servers = servers(&nacos, span, diagnostics)?;
-    nacos.tls = server::tls(nacos.discovery.tls_keys.take(), client::check, diagnostics)?;
-    let instance = std::mem::take(&mut nacos.discovery.instance);
+    nacos.servers = servers(&mut nacos, span, diagnostics)?;
+    let discovery = &mut nacos.discovery;
+    nacos.tls = server::tls(discovery.tls_keys.take(), client::check, diagnostics)?;
+    let (instance, login) =
+        (take(&mut discovery.instance), (take(&mut discovery.username), take(&mut discovery.password)));
+    if login.0.get().is_some() {
+        (nacos.username, nacos.password) = login;
+    }
+    if discovery.namespace.as_str() == "public" {
+        discovery.namespace = OptionalText::default();
+    }
+    discovery.group.fill("DEFAULT_GROUP");
     Some(CheckedRegistry {
-        rank: (nacos.discovery.order.get(), span.node),
+        rank: (take(&mut discovery.order).get(), span.node),
         is_looked_up: true,
         instance: registered(instance, diagnostics),
         registry: nacos,
@@ -143,15 +152,17 @@ fn registered(section: NacosInstance, diagnostics: &mut Diagnostics) -> Option<R
     instance.check("nacos.discovery.service", &section.metadata, register.span.key(), diagnostics)
 }
 
-fn servers(nacos: &Nacos, section: Span, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
-    let discovery = &nacos.discovery;
+fn servers(nacos: &mut Nacos, section: Span, diagnostics: &mut Diagnostics) -> Option<Vec<RegistryServer>> {
+    let discovery = &mut nacos.discovery;
+    let (own_addresses, addresses) = (take(&mut discovery.server_addr), take(&mut nacos.server_addr));
+    let (context_path, is_secure) = (take(&mut discovery.context_path), take(&mut discovery.secure).get());
     let default = Spanned { value: "localhost:8848".to_owned(), span: section };
-    let addresses = discovery.server_addr.spanned().or(nacos.server_addr.spanned()).unwrap_or(&default);
-    let context = discovery.context_path.get().unwrap_or("nacos").trim_matches('/');
+    let addresses = own_addresses.spanned().or(addresses.spanned()).unwrap_or(&default);
+    let context = context_path.get().unwrap_or("nacos").trim_matches('/');
     let mut servers = Vec::new();
     for url in server::listed(addresses) {
         let mut server = server::check(&url, "nacos.discovery.server-addr", Some(8848), diagnostics)?;
-        if discovery.secure.get() && !url.value.contains("://") {
+        if is_secure && !url.value.contains("://") {
             server.scheme = Scheme::Https;
         }
         if server.path.is_empty() && !context.is_empty() {

@@ -42,7 +42,7 @@ impl Acme {
 
     /// Returns the URL of the server's directory.
     pub fn directory(&self) -> &str {
-        self.directory.get().unwrap_or(LETS_ENCRYPT)
+        self.directory.as_str()
     }
 
     /// Returns the path of the certificate of `domain`, which is followed by its chain and its key.
@@ -88,6 +88,7 @@ pub(crate) fn check(
             .reported_with("`storage: /var/lib/tollgate/acme`, on a volume in a container"));
     }
     let at = acme.directory.span_or(at);
+    acme.directory.fill(LETS_ENCRYPT);
     let uri = acme.directory().parse::<Uri>().ok();
     let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("https") && uri.host().is_some()) else {
         return Err(diagnostics

@@ -16,7 +16,7 @@ pub(crate) type HandshakeTimeout = Or<PositiveTime, { secs(10) }>;
 #[section]
 pub(crate) struct RawClientSsl {
     use_insecure_trust_manager: Option<Spanned<bool>>,
-    trusted_x509_certificates: Option<Spanned<Vec<OptionalText>>>,
+    trusted_x509_certificates: Option<Spanned<Vec<Spanned<String>>>>,
     ssl_bundle: OptionalText,
     #[serde(alias = "handshake-timeout-millis")]
     handshake_timeout: HandshakeTimeout,
@@ -90,13 +90,13 @@ fn settings(raw: RawClientSsl, diagnostics: &mut Diagnostics) -> Result<Tls, Rep
 
 /// Reads `trusted-x509-certificates`.
 fn trust(
-    locations: &[OptionalText],
+    locations: &[Spanned<String>],
     insecure: Option<Spanned<bool>>,
     diagnostics: &mut Diagnostics,
 ) -> Result<Trust, Reported> {
     let mut trusted = Vec::new();
     for location in locations {
-        let files = Files { trusted: location.clone(), ..Files::default() };
+        let files = Files { trusted: OptionalText::from(location.clone()), ..Files::default() };
         if let Trust::Authorities(certificates) = client::trust(&files, diagnostics)? {
             trusted.extend(certificates);
         }
