@@ -10,8 +10,8 @@ use syn::visit::{self, Visit};
 const ALL: &str = "all";
 /// Lines that the crates may have. A change that removes code lowers the rows of its crates.
 const LIMITS: [(&str, usize); 9] = [
-    (ALL, 92_825),
-    ("config", 17_275),
+    (ALL, 92_860),
+    ("config", 17_315),
     ("spring", 5_355),
     ("document", 3_555),
     ("proxy", 16_220),
